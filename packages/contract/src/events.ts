@@ -1,0 +1,181 @@
+import * as z from 'zod';
+import { AgentId, conversationIdentity } from './shared/session.ts';
+import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
+
+/**
+ * Who may see an event on a stream: `owner` = the principal whose conversation it is about, and admins;
+ * `system` = every token that may open the stream (so it carries no content); `admin` = admins only.
+ */
+export type EventVisibility = 'owner' | 'system' | 'admin';
+
+export interface EventDeclaration<Payload extends z.ZodType = z.ZodType> {
+  readonly category: string;
+  readonly visibility: EventVisibility;
+  readonly summary: string;
+  readonly payload: Payload;
+}
+
+function event<Payload extends z.ZodType>(declaration: EventDeclaration<Payload>): EventDeclaration<Payload> {
+  return declaration;
+}
+
+const timestamp = EpochMs;
+const turn = { turnId: z.string(), traceId: z.string(), origin: TurnOrigin };
+const risk = z.enum(['low', 'medium', 'high']);
+
+/** Every event kind that exists so far (http-gateway.md §6). `timestamp` is in milliseconds since the epoch. */
+export const events = {
+  'message:received': event({
+    category: 'Messages',
+    visibility: 'owner',
+    summary: 'A message reached an agent and its turn begins.',
+    payload: z.strictObject({ ...conversationIdentity, ...turn, message: z.strictObject({ id: z.string(), text: z.string(), senderId: z.string(), timestamp: EpochMs }), timestamp }),
+  }),
+  'message:sent': event({
+    category: 'Messages',
+    visibility: 'owner',
+    summary: 'The answer of a turn is complete and stored.',
+    payload: z.strictObject({ ...conversationIdentity, ...turn, messageId: z.string(), content: z.string(), finishReason: FinishReason, timestamp }),
+  }),
+  'message:streaming': event({
+    category: 'Messages',
+    visibility: 'owner',
+    summary: 'A piece of an answer that is being written; produced only while somebody listens, pieces of one read joined.',
+    payload: z.strictObject({ ...conversationIdentity, ...turn, messageId: z.string(), delta: z.string(), timestamp }),
+  }),
+  'session:created': event({
+    category: 'Sessions',
+    visibility: 'owner',
+    summary: 'The first turn of a conversation was stored.',
+    payload: z.strictObject({ ...conversationIdentity, timestamp }),
+  }),
+  'audit:event': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'A security-relevant decision or change was recorded; the row was committed with the change.',
+    payload: z.strictObject({
+      auditId: z.string(),
+      actionType: z.string(),
+      classification: z.enum(['read', 'mutate', 'destructive', 'security']),
+      outcome: z.enum(['success', 'failure', 'denied']),
+      principalId: z.string(),
+      target: z.string().optional(),
+      metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())])).optional(),
+      timestamp,
+    }),
+  }),
+  'security:injection_detected': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'Text from outside looks like an attempt to instruct the model; it stays inside its fence.',
+    payload: z.strictObject({ source: z.enum(['user_input', 'tool_output', 'external_content', 'memory_write', 'workspace_file']), patterns: z.array(z.string()), riskLevel: risk, agentId: AgentId.optional(), conversationRef: z.string().optional(), traceId: z.string().optional(), timestamp }),
+  }),
+  'security:injection_rate_exceeded': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'One principal or source passed the threshold of suspicious texts within the window.',
+    payload: z.strictObject({ principalId: z.string(), count: z.int().min(1), threshold: z.int().min(1), windowMs: z.int().min(1), action: z.enum(['warn', 'reinforce', 'terminate']), timestamp }),
+  }),
+  'security:warn': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'Something that an operator should look at: failed logins, unsafe permissions, a refused origin.',
+    payload: z.strictObject({ category: z.string(), message: z.string(), agentId: AgentId.optional(), remoteAddress: z.string().optional(), timestamp }),
+  }),
+  'observability:metrics': event({
+    category: 'Observability',
+    visibility: 'system',
+    summary: 'Health of the process, every 30 seconds.',
+    payload: z.strictObject({
+      rssBytes: z.int(),
+      heapUsedBytes: z.int(),
+      heapTotalBytes: z.int(),
+      externalBytes: z.int(),
+      eventLoopDelayMs: z.strictObject({ min: z.number(), max: z.number(), mean: z.number(), p50: z.number(), p99: z.number() }),
+      activeTurns: z.int().min(0),
+      uptimeSeconds: z.number(),
+      timestamp,
+    }),
+  }),
+  'observability:token_usage': event({
+    category: 'Observability',
+    visibility: 'owner',
+    summary: 'One model call was made; its tokens and cost are booked with the turn. Costs are in US dollars, null when the price is not known.',
+    payload: z.strictObject({
+      traceId: z.string(),
+      turnId: z.string(),
+      agentId: AgentId,
+      conversationRef: z.string().optional(),
+      provider: z.string(),
+      model: z.string(),
+      operation: z.string(),
+      tokens: z.strictObject({ prompt: z.int().min(0), completion: z.int().min(0), total: z.int().min(0) }),
+      cacheReadTokens: z.int().min(0),
+      cacheWriteTokens: z.int().min(0),
+      cost: z.strictObject({ input: z.number(), output: z.number(), cacheRead: z.number(), cacheWrite: z.number(), total: z.number() }).nullable(),
+      savedVsUncached: z.number().nullable(),
+      estimated: z.boolean(),
+      latencyMs: z.number().min(0),
+      responseId: z.string().optional(),
+      timestamp,
+    }),
+  }),
+  'model:catalog_loaded': event({
+    category: 'Models',
+    visibility: 'system',
+    summary: 'The model catalog was built.',
+    payload: z.strictObject({ providerCount: z.int().min(0), modelCount: z.int().min(0), timestamp }),
+  }),
+  'model:fallback_attempt': event({
+    category: 'Models',
+    visibility: 'system',
+    summary: 'A model call failed and the next model of the list is tried.',
+    payload: z.strictObject({ agentId: AgentId, fromProvider: z.string(), fromModel: z.string(), toProvider: z.string(), toModel: z.string(), error: z.string(), attemptNumber: z.int().min(1), timestamp }),
+  }),
+  'model:fallback_exhausted': event({
+    category: 'Models',
+    visibility: 'system',
+    summary: 'No model of the list answered.',
+    payload: z.strictObject({ agentId: AgentId, provider: z.string(), model: z.string(), totalAttempts: z.int().min(1), timestamp }),
+  }),
+  'model:auth_cooldown': event({
+    category: 'Models',
+    visibility: 'system',
+    summary: 'A provider refused its key or asked to wait; it is left alone for a while.',
+    payload: z.strictObject({ provider: z.string(), keyName: z.string(), cooldownMs: z.int().min(0), failureCount: z.int().min(1), timestamp }),
+  }),
+  'provider:degraded': event({
+    category: 'Providers',
+    visibility: 'system',
+    summary: 'Calls to a provider fail repeatedly.',
+    payload: z.strictObject({ provider: z.string(), failingAgents: z.int().min(0), timestamp }),
+  }),
+  'provider:recovered': event({
+    category: 'Providers',
+    visibility: 'system',
+    summary: 'A degraded provider answered again.',
+    payload: z.strictObject({ provider: z.string(), timestamp }),
+  }),
+  'agent:hot_added': event({
+    category: 'Agents',
+    visibility: 'system',
+    summary: 'An agent was created and takes turns.',
+    payload: z.strictObject({ agentId: AgentId, timestamp }),
+  }),
+  'agent:hot_removed': event({
+    category: 'Agents',
+    visibility: 'system',
+    summary: 'An agent was deleted and takes no more turns.',
+    payload: z.strictObject({ agentId: AgentId, timestamp }),
+  }),
+  'system:error': event({
+    category: 'System',
+    visibility: 'admin',
+    summary: 'A fault of the server itself; details are in its log.',
+    payload: z.strictObject({ source: z.string(), message: z.string(), requestId: z.string().optional(), timestamp }),
+  }),
+};
+
+export type Events = typeof events;
+export type EventKind = keyof Events;
+export type EventPayload<K extends EventKind> = z.output<Events[K]['payload']>;

@@ -1,0 +1,12 @@
+import * as z from 'zod';
+
+export const HealthCheck = z.strictObject({ status: z.enum(['ok', 'degraded', 'failed']), detail: z.string().optional() });
+
+/** Answer of `/health` and `/api/health`; no secrets, no ids. With `?ready`: 503 until ready and while draining. */
+export const Health = z
+  .strictObject({ status: z.enum(['ok', 'degraded', 'starting', 'draining']), version: z.string(), uptimeMs: z.int().min(0), checks: z.record(z.string(), HealthCheck) })
+  .meta({ id: 'Health' });
+export type Health = z.output<typeof Health>;
+
+/** Error body of every route outside `/v1` and `/rpc`. */
+export const HttpError = z.strictObject({ error: z.string(), code: z.string(), requestId: z.string() }).meta({ id: 'HttpError' });

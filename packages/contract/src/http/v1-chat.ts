@@ -1,0 +1,61 @@
+import * as z from 'zod';
+
+const TextBlock = z.strictObject({ type: z.literal('text'), text: z.string() });
+
+/** The words with which the refusal of an image begins (http-gateway.md §2.1, rule 6). */
+export const imageNotSupported = 'vision input (image_url) is not yet supported via the /v1 chat completions endpoint';
+
+export const ChatMessage = z
+  .strictObject({ role: z.enum(['system', 'user', 'assistant']), content: z.union([z.string(), z.array(TextBlock)]) })
+  .meta({ id: 'ChatMessage' });
+export type ChatMessage = z.output<typeof ChatMessage>;
+
+/** Body of `POST /v1/chat/completions` (http-gateway.md §2.1). */
+export const ChatCompletionRequest = z
+  .strictObject({
+    model: z.string().min(1).describe('provider/model, the bare model id, or an agent id.'),
+    messages: z.array(ChatMessage).min(1),
+    stream: z.boolean().default(false),
+    temperature: z.number().min(0).max(2).optional(),
+    max_tokens: z.int().min(1).optional(),
+    stream_options: z.strictObject({ include_usage: z.boolean().optional() }).optional(),
+  })
+  .meta({ id: 'ChatCompletionRequest' });
+export type ChatCompletionRequest = z.output<typeof ChatCompletionRequest>;
+
+export const CompletionUsage = z
+  .strictObject({ prompt_tokens: z.int().min(0), completion_tokens: z.int().min(0), total_tokens: z.int().min(0) })
+  .meta({ id: 'CompletionUsage' });
+
+export const CompletionFinishReason = z.enum(['stop', 'length']);
+
+/** Answer of `POST /v1/chat/completions` when not streamed (http-gateway.md §2.2). */
+export const ChatCompletion = z
+  .strictObject({
+    id: z.string().startsWith('chatcmpl-'),
+    object: z.literal('chat.completion'),
+    created: z.int(),
+    model: z.string(),
+    choices: z
+      .array(z.strictObject({ index: z.literal(0), message: z.strictObject({ role: z.literal('assistant'), content: z.string().nullable() }), finish_reason: CompletionFinishReason }))
+      .length(1),
+    usage: CompletionUsage,
+  })
+  .meta({ id: 'ChatCompletion' });
+export type ChatCompletion = z.output<typeof ChatCompletion>;
+
+/** One data line of a streamed completion (http-gateway.md §2.3, §3). */
+export const ChatCompletionChunk = z
+  .strictObject({
+    id: z.string().startsWith('chatcmpl-'),
+    object: z.literal('chat.completion.chunk'),
+    created: z.int(),
+    model: z.string(),
+    choices: z
+      .array(z.strictObject({ index: z.literal(0), delta: z.strictObject({ role: z.literal('assistant').optional(), content: z.string().optional() }), finish_reason: CompletionFinishReason.nullable() }))
+      .max(1),
+    usage: CompletionUsage.optional(),
+    gatehouse: z.strictObject({ finish_reason: z.string() }).optional().describe('Only when asked for by the header x-gatehouse-extensions: 1.'),
+  })
+  .meta({ id: 'ChatCompletionChunk' });
+export type ChatCompletionChunk = z.output<typeof ChatCompletionChunk>;

@@ -1,0 +1,30 @@
+import type * as z from 'zod';
+import type { ErrorCode } from './errors.ts';
+import type { MethodScope } from './scopes.ts';
+
+/** What a call does to the world: it decides the audit class and what a tool policy may allow. */
+export type Risk = 'read' | 'mutate' | 'destructive';
+
+/** One JSON-RPC method, declared once; validation, scope check, typed client, command line and documents come from here. */
+export interface Method<Params extends z.ZodType = z.ZodType, Result extends z.ZodType = z.ZodType> {
+  readonly scope: MethodScope;
+  readonly risk: Risk;
+  /** One sentence in the third person. */
+  readonly summary: string;
+  /** Further facts for the reference: units, errors, side effects. */
+  readonly description?: string;
+  /** A strict object: unknown parameters are refused. */
+  readonly params: Params;
+  readonly result: Result;
+  /** Catalogue codes that callers should expect beyond those of every call. */
+  readonly errors?: readonly ErrorCode[];
+  /** At least one; a conformance test parses both sides. */
+  readonly examples: readonly { readonly params: z.input<Params>; readonly result: z.input<Result> }[];
+  /** Version that introduced it. */
+  readonly since: string;
+}
+
+/** Declares a method; the identity function that infers both shapes. */
+export function method<Params extends z.ZodType, Result extends z.ZodType>(declaration: Method<Params, Result>): Method<Params, Result> {
+  return declaration;
+}

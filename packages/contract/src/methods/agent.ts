@@ -1,0 +1,127 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { AgentId, conversationAddress, conversationIdentity } from '../shared/session.ts';
+import { FinishReason, TokensUsed } from '../shared/turn.ts';
+
+const executeParams = z.strictObject({ message: z.string().min(1), ...conversationAddress });
+const executeResult = z
+  .strictObject({ response: z.string(), tokensUsed: TokensUsed, finishReason: FinishReason, ...conversationIdentity, traceId: z.string() })
+  .meta({ id: 'TurnReply' });
+const executeExample = {
+  params: { message: 'What is a gateway?', sessionKey: { userId: 'ada', channelId: 'desk' } },
+  result: {
+    response: 'A gateway stands between clients and services.',
+    tokensUsed: { input: 120, output: 9, total: 129 },
+    finishReason: 'stop' as const,
+    conversationRef: 'cv_0000000000000000000000000000000000000000000',
+    sessionKey: 'ada:desk',
+    agentId: 'default',
+    traceId: '5b8aa5a2d2c872e8321cf37308d69df2',
+  },
+};
+
+export const agent = {
+  'agent.execute': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Runs one full agent turn and returns its answer.',
+    description:
+      'A fresh `sessionKey` creates the conversation; without any address the caller gets the conversation of its own token. ' +
+      'Turns of one conversation run one after the other (50 may wait). The result leaves after the messages, the usage and the turn row are committed and synced. ' +
+      'A turn that ends for another reason than `stop` is a result, not an error: read `finishReason`.',
+    params: executeParams,
+    result: executeResult,
+    errors: ['not_found', 'denied', 'rate_limited', 'unavailable'],
+    examples: [executeExample],
+    since: '0.1.0',
+  }),
+  'agent.stream': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Does the same as `agent.execute`; JSON-RPC does not stream deltas, so the server logs a warning and answers in one piece.',
+    description: 'For deltas use the streamed chat routes of the HTTP gateway.',
+    params: executeParams,
+    result: executeResult,
+    errors: ['not_found', 'denied', 'rate_limited', 'unavailable'],
+    examples: [executeExample],
+    since: '0.1.0',
+  }),
+  'agent.cacheStats': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Tells how much of the input the providers served from their prompt caches, and what that saved.',
+    description: 'Costs are in US dollars. `cacheHitRate` is cached input tokens over all input tokens, 0 to 1.',
+    params: z.strictObject({ sinceMs: z.int().min(1).optional().describe('Length of the window that ends now, in milliseconds; all retained calls otherwise.'), agentId: AgentId.optional() }),
+    result: z.strictObject({
+      providers: z.array(
+        z.strictObject({
+          provider: z.string(),
+          model: z.string(),
+          callCount: z.int().min(0),
+          inputTokens: z.int().min(0),
+          cacheReadTokens: z.int().min(0),
+          cacheWriteTokens: z.int().min(0),
+          totalCost: z.number().min(0),
+          totalCacheSaved: z.number(),
+          cacheHitRate: z.number().min(0).max(1),
+        }),
+      ),
+      totalCacheSaved: z.number(),
+    }),
+    examples: [
+      {
+        params: { sinceMs: 86400000 },
+        result: {
+          providers: [{ provider: 'anthropic', model: 'claude', callCount: 3, inputTokens: 9000, cacheReadTokens: 6000, cacheWriteTokens: 1500, totalCost: 0.021, totalCacheSaved: 0.0162, cacheHitRate: 0.667 }],
+          totalCacheSaved: 0.0162,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'agent.getOperationModels': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: "Returns the agent's primary model and, for each kind of work, the model that would do it and why.",
+    params: z.strictObject({ agentId: AgentId.optional().describe('The default agent otherwise.') }),
+    result: z.strictObject({
+      agentId: AgentId,
+      primaryModel: z.string().describe('provider/modelId'),
+      primaryProvider: z.string(),
+      providerFamily: z.string(),
+      tieringActive: z.boolean(),
+      operations: z.array(
+        z.strictObject({
+          operationType: z.enum(['interactive', 'cron', 'heartbeat', 'subagent', 'compaction', 'condensation', 'memoryReview']),
+          model: z.string().describe('provider/modelId'),
+          provider: z.string(),
+          modelId: z.string(),
+          source: z.enum(['config', 'default']),
+          timeoutMs: z.int().min(1),
+          tieringActive: z.boolean(),
+          crossProvider: z.boolean(),
+          apiKeyConfigured: z.boolean(),
+        }),
+      ),
+    }),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: { agentId: 'default' },
+        result: {
+          agentId: 'default',
+          primaryModel: 'local/test-model',
+          primaryProvider: 'local',
+          providerFamily: 'openai-compatible',
+          tieringActive: false,
+          operations: [{ operationType: 'interactive', model: 'local/test-model', provider: 'local', modelId: 'test-model', source: 'default', timeoutMs: 180000, tieringActive: false, crossProvider: false, apiKeyConfigured: true }],
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+};
+
+
+export const TurnReply = executeResult;
+export type TurnReply = z.output<typeof executeResult>;

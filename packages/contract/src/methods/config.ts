@@ -1,0 +1,28 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+
+const Section = z.string().min(1).max(64).optional().describe('A top-level key of config.yaml; all otherwise.');
+
+export const config = {
+  'config.read': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the effective configuration, or one section of it; secret values are redacted.',
+    description: 'With `section` the result holds `section` and `config` with that part; without it `config` holds every section and `sections` names them.',
+    params: z.strictObject({ section: Section }),
+    result: z.strictObject({ config: z.unknown(), sections: z.array(z.string()), section: z.string().optional() }),
+    errors: ['not_found'],
+    examples: [{ params: { section: 'routing' }, result: { section: 'routing', config: { defaultAgentId: 'default' }, sections: ['routing'] } }],
+    since: '0.1.0',
+  }),
+  'config.schema': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the JSON Schema of the configuration, or of one section.',
+    params: z.strictObject({ section: Section }),
+    result: z.strictObject({ schema: z.looseObject({}), sections: z.array(z.string()), section: z.string().optional() }),
+    errors: ['not_found'],
+    examples: [{ params: { section: 'routing' }, result: { section: 'routing', schema: { type: 'object' }, sections: ['routing'] } }],
+    since: '0.1.0',
+  }),
+};

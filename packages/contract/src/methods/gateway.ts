@@ -1,0 +1,55 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+
+export const gateway = {
+  'gateway.status': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Tells how the daemon is: version, process, memory, connections, turns, storage.',
+    description: '`uptime` is in seconds, `memoryUsage` in bytes of resident memory.',
+    params: z.strictObject({}),
+    result: z.strictObject({
+      pid: z.int(),
+      version: z.string(),
+      uptime: z.number().min(0),
+      memoryUsage: z.int().min(0),
+      nodeVersion: z.string(),
+      configPaths: z.array(z.string()),
+      sections: z.array(z.string()),
+      address: z.string().nullable().describe('Where it listens; null when `gateway.enabled` is false.'),
+      connections: z.strictObject({ http: z.int().min(0), websocket: z.int().min(0) }),
+      turns: z.strictObject({ running: z.int().min(0), queued: z.int().min(0) }),
+      storage: z.strictObject({ path: z.string(), bytes: z.int().min(0), walBytes: z.int().min(0), schemaVersion: z.int().min(0), state: z.enum(['ok', 'read_only']) }),
+    }),
+    examples: [
+      {
+        params: {},
+        result: {
+          pid: 4242,
+          version: '0.1.0',
+          uptime: 12.5,
+          memoryUsage: 98000000,
+          nodeVersion: 'v26.10.0',
+          configPaths: ['/home/ada/.gatehouse/config.yaml'],
+          sections: ['gateway'],
+          address: 'http://127.0.0.1:4766',
+          connections: { http: 1, websocket: 0 },
+          turns: { running: 0, queued: 0 },
+          storage: { path: '/home/ada/.gatehouse/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'ok' },
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'gateway.restart': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Drains the daemon and starts it again with the configuration as it is on disk.',
+    description: 'Answers first. The configuration is validated before anything stops; a bad one is an error and the daemon goes on. `systemd` tells whether a supervisor was seen.',
+    params: z.strictObject({}),
+    result: z.strictObject({ restarting: z.literal(true), systemd: z.boolean(), warning: z.string().optional() }),
+    errors: ['precondition_failed'],
+    examples: [{ params: {}, result: { restarting: true, systemd: false } }],
+    since: '0.1.0',
+  }),
+};

@@ -1,0 +1,82 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { TokenScope } from '../scopes.ts';
+import { AgentId } from '../shared/session.ts';
+import { EpochMs } from '../shared/turn.ts';
+
+export const TokenId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit');
+const Scopes = z.array(TokenScope).max(6);
+const Secret = z.string().min(32).describe('Shown this once; only a digest is kept.');
+
+const created = {
+  id: TokenId,
+  secret: Secret,
+  scopes: Scopes,
+  agents: z.array(AgentId).optional(),
+  createdAt: EpochMs,
+  expiresAt: EpochMs.optional(),
+  message: z.string(),
+};
+const exampleSecret = 'gh_c2VjcmV0LW9mLWFuLWV4YW1wbGUtdG9rZW4tbm90LXJlYWw';
+
+export const tokens = {
+  'tokens.list': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Lists the tokens in force; secrets are never part of it.',
+    params: z.strictObject({}),
+    result: z.strictObject({
+      tokens: z.array(
+        z.strictObject({
+          id: TokenId,
+          scopes: Scopes,
+          source: z.enum(['config', 'generated', 'created']),
+          agents: z.array(AgentId).optional(),
+          createdAt: EpochMs.optional().describe('Absent for tokens of config.yaml.'),
+          expiresAt: EpochMs.optional(),
+          lastUsedAt: EpochMs.optional().describe('Accurate to a minute.'),
+        }),
+      ),
+      total: z.int().min(0),
+    }),
+    examples: [{ params: {}, result: { tokens: [{ id: 'ops', scopes: ['*'], source: 'config' }], total: 1 } }],
+    since: '0.1.0',
+  }),
+  'tokens.create': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Creates an access token, valid at once; the secret is returned this once.',
+    description: 'No token makes one that is wider than itself in scopes, agents or expiry. An empty scope list means all scopes.',
+    params: z.strictObject({
+      id: TokenId.optional().describe('A random id otherwise.'),
+      scopes: Scopes,
+      agents: z.array(AgentId).min(1).optional().describe('The only agents that the token may reach.'),
+      expiresAt: EpochMs.optional(),
+    }),
+    result: z.strictObject(created),
+    errors: ['conflict', 'denied'],
+    examples: [{ params: { id: 'ci', scopes: ['rpc'] }, result: { id: 'ci', secret: exampleSecret, scopes: ['rpc'], createdAt: 1790000000000, message: 'Store the secret now: it is not shown again.' } }],
+    since: '0.1.0',
+  }),
+  'tokens.revoke': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Revokes a token at once; its open sockets and streams are closed.',
+    params: z.strictObject({ id: TokenId }),
+    result: z.strictObject({ id: TokenId, revoked: z.literal(true), message: z.string() }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { id: 'ci' }, result: { id: 'ci', revoked: true, message: 'The token no longer opens anything.' } }],
+    since: '0.1.0',
+  }),
+  'tokens.rotate': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret dies with the call.',
+    description: 'Of several rotations of one token at the same time exactly one succeeds, the others fail with `conflict`. A token wider than the caller cannot be rotated.',
+    params: z.strictObject({ id: TokenId }),
+    result: z.strictObject({ ...created, rotated: z.literal(true) }),
+    errors: ['not_found', 'conflict', 'denied', 'precondition_failed'],
+    examples: [{ params: { id: 'ci' }, result: { id: 'ci', secret: exampleSecret, scopes: ['rpc'], createdAt: 1790000000000, rotated: true, message: 'Store the secret now: it is not shown again.' } }],
+    since: '0.1.0',
+  }),
+};

@@ -1,0 +1,36 @@
+import type * as z from 'zod';
+import { agent } from './methods/agent.ts';
+import { agents } from './methods/agents.ts';
+import { config } from './methods/config.ts';
+import { daemon } from './methods/daemon.ts';
+import { gateway } from './methods/gateway.ts';
+import { models } from './methods/models.ts';
+import { rpc } from './methods/rpc.ts';
+import { session } from './methods/session.ts';
+import { system } from './methods/system.ts';
+import { tokens } from './methods/tokens.ts';
+
+/** Every registered JSON-RPC method (json-rpc.md §4). A method that is not here answers -32601. */
+export const contract = {
+  ...system,
+  ...rpc,
+  ...agent,
+  ...agents,
+  ...config,
+  ...daemon,
+  ...gateway,
+  ...models,
+  ...session,
+  ...tokens,
+};
+
+export type Contract = typeof contract;
+export type MethodName = keyof Contract;
+/** Parameters as a caller writes them: defaults may be left out. */
+export type ParamsInput<M extends MethodName> = z.input<Contract[M]['params']>;
+/** Parameters as a handler receives them. */
+export type Params<M extends MethodName> = z.output<Contract[M]['params']>;
+/** Result as a handler returns it. */
+export type ResultInput<M extends MethodName> = z.input<Contract[M]['result']>;
+/** Result as a caller receives it. */
+export type Result<M extends MethodName> = z.output<Contract[M]['result']>;

@@ -1,0 +1,55 @@
+import * as z from 'zod';
+
+const KeyPart = z.string().min(1).max(256);
+
+/** The readable form of a conversation's address as an object (json-rpc.md §4 `agent.execute`). */
+export const SessionKeyObject = z
+  .strictObject({ userId: KeyPart, channelId: KeyPart, peerId: KeyPart.optional() })
+  .meta({ id: 'SessionKeyObject' });
+export type SessionKeyObject = z.output<typeof SessionKeyObject>;
+
+/** The same as text: `userId:channelId[:peerId]`, with `%` and `:` inside a part percent-encoded. */
+export const PrintedSessionKey = z
+  .string()
+  .min(3)
+  .max(2400)
+  .regex(/^[^:]+:[^:]+(:[^:]+)?$/, 'expected userId:channelId or userId:channelId:peerId')
+  .meta({ id: 'PrintedSessionKey' });
+
+export const SessionKey = z.union([SessionKeyObject, PrintedSessionKey]).meta({ id: 'SessionKey' });
+
+/** Opaque digest of a conversation's scope `{tenantId, agentId, partition}`. */
+export const ConversationRef = z
+  .string()
+  .regex(/^cv_[A-Za-z0-9_-]{43}$/, 'expected cv_ followed by 43 characters of base64url')
+  .meta({ id: 'ConversationRef' });
+
+export const AgentId = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$/, 'expected 1 to 64 lower-case letters, digits, "-" or "_", starting and ending with a letter or digit')
+  .meta({ id: 'AgentId' });
+
+/** How a call names a conversation: by `conversationRef`, or by `sessionKey` in the partition of `agentId` (default agent otherwise). */
+export const conversationAddress = {
+  conversationRef: ConversationRef.optional(),
+  sessionKey: SessionKey.optional(),
+  agentId: AgentId.optional(),
+};
+
+/** Both forms of the address, as every result about a conversation carries them. */
+export const conversationIdentity = {
+  conversationRef: ConversationRef,
+  sessionKey: PrintedSessionKey,
+  agentId: AgentId,
+};
+
+/** Routing identity of a chat destination (json-rpc.md §2.2). */
+export const ChannelEndpoint = z
+  .strictObject({
+    channelType: z.string().min(1),
+    channelInstanceId: z.string().min(1),
+    conversationId: z.string().min(1),
+    threadId: z.string().min(1).optional(),
+    conversationKind: z.enum(['direct', 'shared']),
+  })
+  .meta({ id: 'ChannelEndpoint' });

@@ -1,0 +1,34 @@
+import * as z from 'zod';
+
+/** Why a turn ended (json-rpc.md §4; decisions: the turn). */
+export const FinishReason = z
+  .enum([
+    'stop',
+    'max_steps',
+    'budget_exceeded',
+    'circuit_open',
+    'provider_degraded',
+    'context_loop',
+    'context_exhausted',
+    'output_starved',
+    'timeout',
+    'aborted',
+    'background_pending',
+    'error',
+    'command',
+  ])
+  .meta({ id: 'FinishReason' });
+export type FinishReason = z.output<typeof FinishReason>;
+
+/** Tokens of a turn, over all its model calls. */
+export const TokensUsed = z
+  .strictObject({ input: z.int().min(0), output: z.int().min(0), total: z.int().min(0) })
+  .meta({ id: 'TokensUsed' });
+export type TokensUsed = z.output<typeof TokensUsed>;
+
+/** Milliseconds since the Unix epoch. */
+export const EpochMs = z.int().min(0).meta({ id: 'EpochMs' });
+
+/** Where a turn came from; it bounds what the turn may do. */
+export const TurnOrigin = z.enum(['v1', 'rpc', 'api', 'webhook', 'cron', 'heartbeat', 'channel', 'subagent', 'graph', 'mcp']).meta({ id: 'TurnOrigin' });
+export type TurnOrigin = z.output<typeof TurnOrigin>;

@@ -1,0 +1,23 @@
+import { AgentConfig, AgentId, LogLevel } from '@gatehouse/contract';
+import * as z from 'zod';
+import { GatewayConfig } from './gateway/config.ts';
+import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
+
+/** The whole of config.yaml: one line per section; an unknown key stops the start. */
+export const RootConfig = z.strictObject({
+  gateway: GatewayConfig.prefault({}).describe('The listener: address, tokens, limits.'),
+  providers: ProvidersConfig.default({}).describe('Model providers by id.'),
+  models: ModelsConfig.prefault({}).describe('What holds for all models.'),
+  agents: z.record(AgentId, AgentConfig).default({}).describe('Agents by id; `default` exists even when it is not listed.'),
+  routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
+  embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
+  storage: z.strictObject({ driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.') }).prefault({}),
+  logging: z
+    .strictObject({
+      level: LogLevel.default('info'),
+      modules: z.record(z.string(), LogLevel).default({}).describe('Level per module, wins over `level`.'),
+    })
+    .prefault({})
+    .describe('The log, one JSON object per line on standard error.'),
+});
+export type RootConfig = z.output<typeof RootConfig>;

@@ -1,0 +1,54 @@
+import { TokenId, TokenScope } from '@gatehouse/contract';
+import * as z from 'zod';
+
+const Window = (maxRequests: number) =>
+  z.strictObject({
+    windowMs: z.int().min(1).default(60_000).describe('Length of the window, in milliseconds.'),
+    maxRequests: z.int().min(1).default(maxRequests).describe('Requests per window and key (token when valid, else address).'),
+  });
+
+/** Section `gateway` of config.yaml. */
+export const GatewayConfig = z.strictObject({
+  enabled: z.boolean().default(true).describe('False: no listener; the daemon still runs and the command line talks to its owner-only socket.'),
+  host: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
+  port: z.int().min(0).max(65535).default(4766).describe('Port to listen on; 0 takes a free one.'),
+  tokens: z
+    .array(
+      z.strictObject({
+        id: TokenId,
+        secret: z.string().min(32).describe('At least 32 characters; "${NAME}" takes it from the environment.').meta({ secret: true }),
+        scopes: z.array(TokenScope).default([]).describe('An empty list means all scopes.'),
+        agents: z.array(z.string()).min(1).optional().describe('The only agents that the token may reach.'),
+        expiresAt: z.int().min(0).optional().describe('End of validity, in milliseconds since the epoch.'),
+      }),
+    )
+    .default([])
+    .describe('Access tokens besides the one made at first start and those made by tokens.create.'),
+  web: z
+    .strictObject({
+      enabled: z.boolean().default(true).describe('Serve the REST routes under /api and the dashboard.'),
+    })
+    .prefault({}),
+  allowedHosts: z.array(z.string().min(1)).default([]).describe('Further Host names that the gateway answers to, for use behind a proxy.'),
+  corsOrigins: z.array(z.string().min(1)).default([]).describe('Origins of web pages, other than its own, that may call the gateway.'),
+  trustedProxies: z.array(z.string().min(1)).default([]).describe('Addresses or CIDR ranges of proxies whose X-Forwarded-For is believed.'),
+  rateLimit: Window(100).prefault({}).describe('Global HTTP limiter; /health and /api/health are exempt.'),
+  httpBodyLimitBytes: z.int().min(1024).max(1_073_741_824).default(1_048_576).describe('Largest request body, in bytes.'),
+  wsMessageRateLimit: z
+    .strictObject({
+      maxMessages: z.int().min(1).default(60).describe('Messages per window and connection; each entry of a batch counts.'),
+      windowMs: z.int().min(1).default(60_000).describe('Length of the sliding window, in milliseconds.'),
+    })
+    .prefault({}),
+  wsMaxMessageBytes: z.int().min(1024).max(67_108_864).default(1_048_576).describe('Largest WebSocket frame, in bytes.'),
+  wsMaxInFlight: z.int().min(1).max(10_000).default(64).describe('Calls that one connection may have running.'),
+  maxConnections: z.int().min(1).max(1_000_000).default(10_000).describe('Open sockets in all.'),
+  drainTimeoutMs: z.int().min(0).max(3_600_000).default(60_000).describe('How long a stop waits for running turns, in milliseconds.'),
+  compat: z
+    .strictObject({
+      tools: z.enum(['agent', 'none']).default('agent').describe('Whether turns of /v1 may use the agent’s tools.'),
+    })
+    .prefault({})
+    .describe('Behaviour of the /v1 routes.'),
+});
+export type GatewayConfig = z.output<typeof GatewayConfig>;

@@ -1,0 +1,33 @@
+import { type ErrorCode, errorCatalogue, type Issue } from '@gatehouse/contract';
+
+export interface ErrorDetails {
+  /** The offending parameter, for `param` of the `/v1` body. */
+  readonly param?: string;
+  readonly issues?: readonly Issue[];
+  readonly retryAfterMs?: number;
+  /** The scope that was missing. */
+  readonly required?: string;
+  readonly cause?: unknown;
+}
+
+/** The only error that may reach a client with its own words; everything else leaves as `internal`. */
+export class AppError extends Error {
+  override readonly name = 'AppError';
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.details = details;
+  }
+
+  get entry() {
+    return errorCatalogue[this.code];
+  }
+}
+
+/** The caller's own error, or an `internal` one that hides what happened behind fixed words. */
+export function toAppError(error: unknown): AppError {
+  return error instanceof AppError ? error : new AppError('internal', 'Internal error', { cause: error });
+}

@@ -1,0 +1,24 @@
+import type { Operation } from './operation.ts';
+
+/** What the storage is like; `read_only` after a full disk or an I/O error until a write succeeds again. */
+export interface DbStatus {
+  readonly path: string;
+  readonly bytes: number;
+  readonly walBytes: number;
+  readonly schemaVersion: number;
+  readonly state: 'ok' | 'read_only';
+}
+
+/**
+ * The narrow waist: named operations in, plain data out (decisions §10). A resolved `write` is synced to disk;
+ * writes of one caller apply in the order of their calls; a failed one leaves nothing behind.
+ * `telemetry` goes to the second file, acknowledged without a sync.
+ */
+export interface Db extends AsyncDisposable {
+  write<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
+  telemetry<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
+  read<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
+  /** Online copy, integrity-checked, synced and renamed into place; progress in pages. */
+  backup(targetPath: string, onProgress?: (done: number, total: number) => void): Promise<{ readonly bytes: number }>;
+  status(): Promise<DbStatus>;
+}

@@ -1,0 +1,56 @@
+import type { CompiledQuery, Kysely, sql } from 'kysely';
+
+/**
+ * A query with named parameters, written with Kysely, compiled once per engine and prepared once per connection.
+ * `p('name')` stands for a parameter. Kysely itself is only loaded in the storage threads: `build` runs there.
+ */
+export interface Query<Params, Row> {
+  readonly build: (tools: QueryTools<Params>) => { compile(): CompiledQuery<Row> };
+}
+
+export interface QueryTools<Params> {
+  // oxlint-disable-next-line typescript/no-explicit-any -- each store narrows it to its own tables
+  readonly db: Kysely<any>;
+  readonly sql: typeof sql;
+  // oxlint-disable-next-line typescript/no-explicit-any -- a parameter may stand wherever a value may
+  readonly p: (name: keyof Params & string) => any;
+}
+
+/** Values that a database takes and gives. JSON columns are text; times are integers of milliseconds; money is integers of 1e-9 dollar. */
+export type SqlValue = string | number | bigint | null | Uint8Array;
+
+/** A transaction (in a writer) or a snapshot (in a reader). Nothing but SQL is awaited inside. */
+export interface Tx {
+  all<P, Row>(query: Query<P, Row>, params: P): Promise<Row[]>;
+  get<P, Row>(query: Query<P, Row>, params: P): Promise<Row | undefined>;
+  run<P>(query: Query<P, unknown>, params: P): Promise<{ readonly changes: number }>;
+  /** For queries whose shape depends on the input (filters): built anew each time. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- each store narrows it to its own tables
+  build<Row>(make: (db: Kysely<any>, sqlTag: typeof sql) => { compile(): CompiledQuery<Row> }): Promise<Row[]>;
+}
+
+/**
+ * A named unit of work on the database: whole, without closures of the main thread, because it runs in a storage
+ * thread. `storage.ts` lists every operation, so that the threads know it by name.
+ */
+export interface Operation<Input, Output> {
+  readonly name: string;
+  readonly run: (tx: Tx, input: Input) => Promise<Output>;
+}
+
+export function operation<Input, Output>(name: string, run: (tx: Tx, input: Input) => Promise<Output>): Operation<Input, Output> {
+  return { name, run };
+}
+
+/** Declares a query; `Params` and `Row` are given, the rest follows. */
+export function query<Params, Row = unknown>(build: Query<Params, Row>['build']): Query<Params, Row> {
+  return { build };
+}
+
+/** One step of the schema; forward-only, run once, in order of `id`, each in a transaction of its own. */
+export interface Migration {
+  /** `NNN-name`; the number orders all features' migrations together. */
+  readonly id: string;
+  /** Statements of SQL, portable unless `sqlite` and `postgres` differ. */
+  readonly up: readonly string[];
+}

@@ -1,0 +1,29 @@
+import { join } from 'node:path';
+
+/** Where everything of one installation lives; made by `openHome` (0700, owner checked). */
+export interface HomePaths {
+  readonly dir: string;
+  readonly configFile: string;
+  /** Secret of the token made at first start, 0600. */
+  readonly tokenFile: string;
+  /** Root key of the installation (pepper of token digests, key of the fences), 0600. */
+  readonly keyFile: string;
+  readonly dataDir: string;
+  readonly workspacesDir: string;
+  readonly backupsDir: string;
+  /** Owner-only control socket. */
+  readonly socketFile: string;
+}
+
+export function homePaths(dir: string): HomePaths {
+  return {
+    dir,
+    configFile: join(dir, 'config.yaml'),
+    tokenFile: join(dir, 'token'),
+    keyFile: join(dir, 'install.key'),
+    dataDir: join(dir, 'data'),
+    workspacesDir: join(dir, 'workspaces'),
+    backupsDir: join(dir, 'backups'),
+    socketFile: join(dir, 'gatehouse.sock'),
+  };
+}

@@ -1,0 +1,56 @@
+import { ModelCost, ModelName } from '@gatehouse/contract';
+import * as z from 'zod';
+
+export const providerTypes = [
+  'openai-compatible', 'openai', 'anthropic', 'google', 'mistral', 'groq', 'xai', 'openrouter', 'deepseek', 'together', 'fireworks', 'cerebras', 'perplexity', 'moonshot', 'azure', 'ollama', 'lmstudio', 'llamacpp', 'vllm',
+] as const;
+export type ProviderType = (typeof providerTypes)[number];
+
+/** An id of a provider; `agent` is taken by the agents' own ids and `offline` by the built-in model. */
+export const ProviderId = z.string().regex(/^(?!agent$|offline$)[a-z0-9][a-z0-9_-]{0,63}$/, 'expected lower-case letters, digits, "-" or "_" (not "agent" or "offline")');
+
+/** One entry of section `providers`. */
+export const ProviderConfig = z.strictObject({
+  type: z.enum(providerTypes).describe('Which wire and which quirks; openai-compatible needs baseUrl.'),
+  baseUrl: z.url({ protocol: /^https?$/ }).optional().describe('Base of the API, up to and with /v1 where the vendor has it.'),
+  apiKey: z.string().min(1).optional().meta({ secret: true }).describe('"${NAME}" takes it from the environment.'),
+  headers: z.record(z.string(), z.string()).default({}).meta({ secret: true }).describe('Further headers of every request.'),
+  models: z
+    .array(
+      z.strictObject({
+        id: z.string().min(1).describe('As the provider names it.'),
+        displayName: z.string().min(1).optional(),
+        contextWindow: z.int().min(512).optional().describe('Tokens of input and output together; the built-in table or 128000 otherwise.'),
+        maxTokens: z.int().min(1).optional().describe('Output tokens per call; the built-in table or 8192 otherwise.'),
+        input: z.array(z.enum(['text', 'image'])).optional(),
+        reasoning: z.boolean().optional(),
+        cost: ModelCost.partial().required({ input: true, output: true }).optional().describe('US dollars per million tokens.'),
+      }),
+    )
+    .default([])
+    .describe('Models to list; for the well-known vendors the built-in table is taken when this is empty.'),
+  maxConnections: z.int().min(1).max(4096).default(256).describe('Sockets to this provider at once.'),
+});
+export type ProviderConfig = z.output<typeof ProviderConfig>;
+
+/** Section `providers`: id → provider. */
+export const ProvidersConfig = z.record(ProviderId, ProviderConfig);
+export type ProvidersConfig = z.output<typeof ProvidersConfig>;
+
+/** Section `embedding`; without it `/v1/embeddings` answers 404. */
+export const EmbeddingConfig = z.strictObject({
+  provider: z.string().min(1).describe('A configured provider, or "hashing": built in, deterministic, no key and no network.'),
+  model: z.string().min(1).default('hashing-384').describe("The provider's embedding model."),
+  dimensions: z.int().min(8).max(4096).optional().describe('Only for "hashing": length of the vectors, 384 otherwise.'),
+  batchSize: z.int().min(1).max(2048).default(96).describe('Texts per request to the provider.'),
+  timeoutMs: z.int().min(100).max(600_000).default(30_000),
+});
+export type EmbeddingConfig = z.output<typeof EmbeddingConfig>;
+
+/** Section `models`: what holds for all providers. */
+export const ModelsConfig = z.strictObject({
+  default: ModelName.optional().describe('Model of agents that name none.'),
+  discover: z.boolean().default(true).describe('Look for API keys in the environment and for local model servers when no provider is configured.'),
+  cooldownMs: z.int().min(0).default(60_000).describe('First pause after a provider refused its key or asked to wait; grows fivefold up to an hour.'),
+});
+export type ModelsConfig = z.output<typeof ModelsConfig>;

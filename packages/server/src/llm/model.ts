@@ -1,0 +1,112 @@
+/** US dollars per million tokens. */
+export interface ModelPrice {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+}
+
+/** A model of the catalog. */
+export interface ModelInfo {
+  readonly provider: string;
+  readonly modelId: string;
+  readonly displayName: string;
+  /** Tokens that fit in one call, input and output together. */
+  readonly contextWindow: number;
+  /** Output tokens that one call may make. */
+  readonly maxTokens: number;
+  readonly input: readonly ('text' | 'image')[];
+  readonly reasoning: boolean;
+  readonly price: ModelPrice | null;
+  readonly validated: boolean;
+}
+
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text as the model wrote it; parsed by whoever runs the tool. */
+  readonly arguments: string;
+}
+
+export type ModelMessage =
+  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ToolCall[] }
+  | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean };
+
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+export interface ModelRequest {
+  readonly model: ModelInfo;
+  /** Joined in order; the first parts are the stable ones, for the provider's prompt cache. */
+  readonly system: readonly string[];
+  readonly messages: readonly ModelMessage[];
+  readonly tools: readonly ToolSpec[];
+  readonly temperature?: number;
+  readonly maxTokens?: number;
+  readonly cacheRetention: 'none' | 'short' | 'long';
+  /** Deadline of the whole call. First byte and idle gap have deadlines of their own (60 s each). */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Tokens of one call as the provider reported them; `estimated` when it did not and they were counted here. `input` includes what came from the cache. */
+export interface ModelUsage {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly estimated: boolean;
+}
+
+export interface ModelResult {
+  readonly text: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finish: 'stop' | 'length' | 'tool_calls' | 'content_filter';
+  readonly usage: ModelUsage;
+  readonly responseId?: string;
+}
+
+/**
+ * Receives a streamed answer. `text` gets a piece as the inside of a JSON string literal (escaped, without quotes), so
+ * that it can be passed on unparsed; each piece is valid on its own. `flush` follows the last piece of one read of the
+ * upstream socket; when it returns false the client stops reading the upstream until `drained` resolves.
+ */
+export interface ModelSink {
+  text(jsonFragment: string): void;
+  flush(): boolean;
+  drained(): Promise<void>;
+}
+
+export type ModelErrorKind = 'auth' | 'billing' | 'rate_limit' | 'overloaded' | 'server' | 'network' | 'timeout' | 'bad_request' | 'context_length' | 'bad_response' | 'aborted';
+
+/** Why a model call failed; what may be done about it is decided from `kind`, never from the message. */
+export class ModelError extends Error {
+  override readonly name = 'ModelError';
+  readonly kind: ModelErrorKind;
+  readonly status?: number;
+  readonly retryAfterMs?: number;
+  /** Set when text was already handed to the sink: the call must not be repeated elsewhere. */
+  readonly partial?: ModelResult;
+
+  constructor(kind: ModelErrorKind, message: string, details: { status?: number; retryAfterMs?: number; partial?: ModelResult; cause?: unknown } = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.kind = kind;
+    if (details.status !== undefined) this.status = details.status;
+    if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
+    if (details.partial !== undefined) this.partial = details.partial;
+  }
+}
+
+/** One wire to one provider. With a sink the answer is streamed; the result is whole either way. Fails with `ModelError` only. */
+export interface ModelClient extends AsyncDisposable {
+  generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult>;
+}
+
+/** Counts tokens without a network: an upper estimate, good to 20 %. */
+export type CountTokens = (text: string) => number;
+

@@ -1,0 +1,36 @@
+import type { ProviderType } from './config.ts';
+import type { ModelInfo, ModelRequest, ModelResult, ModelSink, ModelUsage } from './model.ts';
+
+export interface ProviderInfo {
+  readonly id: string;
+  readonly type: ProviderType | 'offline';
+  readonly baseUrl: string;
+  readonly source: 'config' | 'environment' | 'local_server' | 'built_in';
+  readonly apiKeyConfigured: boolean;
+}
+
+/** One attempt at a model, whether it worked or not; each is booked. */
+export interface Attempt {
+  readonly model: ModelInfo;
+  readonly usage: ModelUsage;
+  readonly latencyMs: number;
+  readonly startedAtMs: number;
+  readonly outcome: 'ok' | 'error';
+  readonly responseId?: string;
+}
+
+/** The catalog and the wires behind it. */
+export interface Models extends AsyncDisposable {
+  providers(): readonly ProviderInfo[];
+  /** Configured models in catalog order; `offline` only when nothing else is there. */
+  list(): readonly ModelInfo[];
+  /** `provider/modelId`, or a bare id: first in `preferredProvider`, then in catalog order. */
+  resolve(name: string, preferredProvider?: string): ModelInfo | undefined;
+  /** The model of agents that name none. */
+  defaultModel(): ModelInfo;
+  /**
+   * Calls the first of `models` that is not cooling down, then the next ones while the error allows it and no text
+   * was handed out. Each attempt goes to `onAttempt`. Fails with the last ModelError.
+   */
+  generate(call: { readonly models: readonly ModelInfo[]; readonly agentId: string; readonly request: Omit<ModelRequest, 'model'>; readonly onAttempt: (attempt: Attempt) => void }, sink?: ModelSink): Promise<{ readonly result: ModelResult; readonly model: ModelInfo }>;
+}

@@ -1,0 +1,61 @@
+import type { AgentConfig, FinishReason, TurnOrigin } from '@gatehouse/contract';
+import type { ModelInfo, ModelMessage, ModelUsage } from '../llm/model.ts';
+import type { Tool } from './tool.ts';
+
+/** Everything that one run of the loop needs; nothing in here is looked up again while it runs. */
+export interface TurnInput {
+  readonly turnId: string;
+  readonly traceId: string;
+  readonly agentId: string;
+  readonly agent: AgentConfig;
+  readonly origin: TurnOrigin;
+  /** Tried in order; the first is the primary. Never empty. */
+  readonly models: readonly ModelInfo[];
+  readonly system: readonly string[];
+  /** The conversation so far, ending with the message to answer. Never cut by the caller: the loop keeps it inside the window. */
+  readonly messages: readonly ModelMessage[];
+  /** Already filtered by policy. */
+  readonly tools: readonly Tool[];
+  readonly workspaceDir: string;
+  readonly temperature?: number;
+  readonly maxTokens?: number;
+  readonly signal: AbortSignal;
+}
+
+/** Where a turn's stream goes; see ModelSink for `text`, `flush` and `drained`. Absent when nobody reads along. */
+export interface TurnSink {
+  text(jsonFragment: string): void;
+  flush(): boolean;
+  drained(): Promise<void>;
+}
+
+/** One model call, to be booked exactly once. */
+export interface CallRecord {
+  readonly provider: string;
+  readonly modelId: string;
+  readonly operation: 'interactive';
+  readonly usage: ModelUsage;
+  /** In 1e-9 US dollars, so that sums are exact; null when the price is not known. */
+  readonly cost: { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number } | null;
+  readonly latencyMs: number;
+  readonly startedAtMs: number;
+  readonly outcome: 'ok' | 'error';
+  readonly responseId?: string;
+}
+
+export interface TurnResult {
+  readonly finishReason: FinishReason;
+  /** The text of the last answer; with `partial` text when the turn ended early. */
+  readonly text: string;
+  /** What the turn adds to the conversation after the user's message: assistant and tool messages, in order. */
+  readonly messages: readonly ModelMessage[];
+  readonly calls: readonly CallRecord[];
+  readonly steps: number;
+  readonly model: ModelInfo;
+  /** For a failed turn: what a client may be told, and when to come back. */
+  readonly failure?: { readonly message: string; readonly kind: string; readonly retryAfterMs?: number };
+}
+
+/** The loop: a function of its input; events go to `sink`, the result is whole. Never rejects. */
+export type RunTurn = (input: TurnInput, sink?: TurnSink) => Promise<TurnResult>;
+
