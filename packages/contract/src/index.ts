@@ -17,3 +17,7 @@ export { LogLevel } from './methods/daemon.ts';
 export { type SessionKind, type StoredMessage } from './methods/session.ts';
 export { TokenId } from './methods/tokens.ts';
 export { ModelCost } from './methods/models.ts';
+export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
+export { openApiDocument, type OpenApiDocument } from './openapi.ts';
+export { openRpcDocument, type OpenRpcContentDescriptor, type OpenRpcDocument, type OpenRpcMethod } from './openrpc.ts';
+export { resolveSchema, type SchemaLookup, type SchemaRow, schemaRows, typeText } from './schema-text.ts';

@@ -5,7 +5,17 @@ import { FinishReason, TokensUsed } from '../shared/turn.ts';
 
 const executeParams = z.strictObject({ message: z.string().min(1), ...conversationAddress });
 const executeResult = z
-  .strictObject({ response: z.string(), tokensUsed: TokensUsed, finishReason: FinishReason, ...conversationIdentity, traceId: z.string() })
+  .strictObject({
+    response: z.string(),
+    tokensUsed: TokensUsed,
+    finishReason: FinishReason,
+    ...conversationIdentity,
+    traceId: z.string(),
+    failure: z
+      .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional() })
+      .optional()
+      .describe('Why the turn did not do its work; absent when it did.'),
+  })
   .meta({ id: 'TurnReply' });
 const executeExample = {
   params: { message: 'What is a gateway?', sessionKey: { userId: 'ada', channelId: 'desk' } },

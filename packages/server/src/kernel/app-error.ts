@@ -1,4 +1,5 @@
-import { type ErrorCode, errorCatalogue, type Issue } from '@gatehouse/contract';
+// The whole contract would bring zod into the storage threads.
+import { type ErrorCode, errorCatalogue, type Issue } from '@gatehouse/contract/errors';
 
 export interface ErrorDetails {
   /** The offending parameter, for `param` of the `/v1` body. */

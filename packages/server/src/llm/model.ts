@@ -92,13 +92,16 @@ export class ModelError extends Error {
   readonly retryAfterMs?: number;
   /** Set when text was already handed to the sink: the call must not be repeated elsewhere. */
   readonly partial?: ModelResult;
+  /** What the failed call is estimated to have cost, when the provider had begun to answer. */
+  readonly usage?: ModelUsage;
 
-  constructor(kind: ModelErrorKind, message: string, details: { status?: number; retryAfterMs?: number; partial?: ModelResult; cause?: unknown } = {}) {
+  constructor(kind: ModelErrorKind, message: string, details: { status?: number; retryAfterMs?: number; partial?: ModelResult; usage?: ModelUsage; cause?: unknown } = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.kind = kind;
     if (details.status !== undefined) this.status = details.status;
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
     if (details.partial !== undefined) this.partial = details.partial;
+    if (details.usage !== undefined) this.usage = details.usage;
   }
 }
 

@@ -19,6 +19,8 @@ export interface TurnInput {
   readonly workspaceDir: string;
   readonly temperature?: number;
   readonly maxTokens?: number;
+  /** Writes the turn's open row; called once, before the first tool of class `once` runs. */
+  readonly beforeOnce?: () => Promise<void>;
   readonly signal: AbortSignal;
 }
 
@@ -37,6 +39,8 @@ export interface CallRecord {
   readonly usage: ModelUsage;
   /** In 1e-9 US dollars, so that sums are exact; null when the price is not known. */
   readonly cost: { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number } | null;
+  /** What the cached input would have cost more at the full price, 1e-9 US dollar. */
+  readonly savedNano: number | null;
   readonly latencyMs: number;
   readonly startedAtMs: number;
   readonly outcome: 'ok' | 'error';

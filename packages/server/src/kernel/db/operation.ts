@@ -53,4 +53,6 @@ export interface Migration {
   readonly id: string;
   /** Statements of SQL, portable unless `sqlite` and `postgres` differ. */
   readonly up: readonly string[];
+  /** The file it belongs to; `telemetry` holds what may be lost with the power (decisions §10). */
+  readonly database?: 'main' | 'telemetry';
 }

@@ -1,0 +1,78 @@
+import { spawnSync } from 'node:child_process';
+import { arch, cpus, platform, release, totalmem } from 'node:os';
+import { completionNames, completions, type Sample, type Samples } from '../scenarios/completions.ts';
+import type { RpcSample } from '../scenarios/rpc.ts';
+import type { Judged } from './budgets.ts';
+import { median } from './stats.ts';
+
+export interface Figures {
+  readonly completions: Samples;
+  readonly rpc: ReadonlyMap<string, readonly RpcSample[]>;
+  readonly start: ReadonlyMap<string, readonly number[]>;
+}
+
+function number(value: number, digits = 2): string {
+  return Number.isFinite(value) ? value.toFixed(digits) : '–';
+}
+
+export function verdictTable(judged: readonly Judged[]): string {
+  const rows = judged.map(({ goal, verdict, median: middle, best, worst }) => {
+    const range = verdict === 'not measured' ? '–' : `${number(best)} … ${number(worst)}`;
+    const sign = goal.better === 'lower' ? '≤' : '≥';
+    return `| ${goal.id} | ${goal.what} | ${number(middle)} | ${range} | ${goal.unit} | ${sign} ${goal.must} | ${sign} ${goal.stretch} | ${verdict} |`;
+  });
+  return ['| goal | what | median | best … worst | unit | must | stretch | verdict |', '|---|---|--:|---|---|--:|--:|---|', ...rows].join('\n');
+}
+
+function completionTables(samples: Samples): string {
+  const tables: string[] = [];
+  for (const name of completionNames) {
+    const rows: string[] = [];
+    for (const [target, byName] of samples) {
+      const rounds = byName.get(name);
+      if (!rounds) continue;
+      const middle = (figure: (sample: Sample) => number): number => median(rounds.map(figure));
+      const failed = rounds.reduce((sum, sample) => sum + sample.failed, 0);
+      rows.push(
+        `| ${target} | ${number(middle((one) => one.rate), 0)} | ${number(middle((one) => one.cpuPerAnswer), 0)} | ${number(middle((one) => one.cpuPerDelta), 1)} | ${number(middle((one) => one.p50))} / ${number(middle((one) => one.p99))} | ${number(middle((one) => one.ttft50))} / ${number(middle((one) => one.ttft99))} | ${failed} |`,
+      );
+    }
+    if (rows.length === 0) continue;
+    const head = ['| target | answers/s | CPU µs per answer | CPU µs per delta | p50 / p99 ms | TTFT p50 / p99 ms | failed |', '|---|--:|--:|--:|--:|--:|--:|'];
+    tables.push([`### ${name}: ${completions[name].what}`, '', ...head, ...rows].join('\n'));
+  }
+  return tables.join('\n\n');
+}
+
+export function figureTables(figures: Figures): string {
+  const parts = [completionTables(figures.completions)];
+  if (figures.rpc.size > 0) {
+    const rows = [...figures.rpc].map(([name, rounds]) => {
+      const middle = (figure: (sample: RpcSample) => number): number => median(rounds.map(figure));
+      return `| ${name} | ${number(middle((one) => one.cpuPerCall), 1)} | ${number(middle((one) => one.p50))} / ${number(middle((one) => one.p99))} |`;
+    });
+    parts.push(['### system.ping over WebSocket, 16 connections', '', '| target | CPU µs per call | p50 / p99 ms |', '|---|--:|--:|', ...rows].join('\n'));
+  }
+  if (figures.start.size > 0) {
+    const rows = [...figures.start].map(([name, rounds]) => `| ${name} | ${number(median(rounds), 0)} | ${number(Math.min(...rounds), 0)} … ${number(Math.max(...rounds), 0)} |`);
+    parts.push(['### Start to first healthy answer', '', '| target | ms | range |', '|---|--:|---|', ...rows].join('\n'));
+  }
+  return parts.join('\n\n');
+}
+
+/** A/A: the reference against itself in the same run shows what a difference is worth. */
+export function noiseLine(samples: Samples): string {
+  const first = samples.get('R')?.get('json16') ?? [];
+  const second = samples.get('R again')?.get('json16') ?? [];
+  const ratios = second.map((sample, round) => sample.cpuPerAnswer / (first[round]?.cpuPerAnswer ?? NaN));
+  if (ratios.length === 0) return '';
+  return `Noise of this run: a second copy of R costs ${number(median(ratios))} R (${number(Math.min(...ratios))} … ${number(Math.max(...ratios))}) per whole answer.`;
+}
+
+export function provenance(): string {
+  const git = (...args: string[]): string => spawnSync('git', args, { cwd: import.meta.dirname, encoding: 'utf8' }).stdout?.trim() ?? '';
+  // The results file is being rewritten by this very run.
+  const changed = git('status', '--porcelain', '--untracked-files=no', '--', ':/', ':!/bench/RESULTS.md') !== '';
+  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'CPU'}, ${Math.round(totalmem() / 2 ** 30)} GB, ${platform()} ${release()} ${arch()}`;
+  return [`- Date: ${new Date().toISOString().slice(0, 10)}`, `- Commit: ${git('rev-parse', '--short', 'HEAD') || 'unknown'}${changed ? ' and changes not committed' : ''}`, `- Node: ${process.version}`, `- Machine: ${machine}`].join('\n');
+}

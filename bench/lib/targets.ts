@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { clientCpu, freePort, get, serverCpu, start, type Running } from './proc.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+export const productEntry = join(root, 'dist', 'main.js');
+
+/** What load is sent to. Without `pid` (the fake provider asked directly) CPU is not measured. */
+export interface Target {
+  readonly name: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What the target calls a model of the fake provider. */
+  model(name: string): string;
+  readonly pid?: number;
+}
+
+/** A server that can be started again and again. */
+export interface Startable {
+  readonly name: string;
+  start(): Promise<Running>;
+}
+
+export interface Upstream {
+  readonly url: string;
+  readonly target: Target;
+  /** Model requests and others that arrived so far. */
+  served(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export async function startUpstream(): Promise<Upstream> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const running = await start({ args: [join(root, 'packages/testkit/src/fake-provider.ts'), '--port', String(port)], healthUrl: `${url}/health`, cpu: clientCpu });
+  return {
+    url,
+    target: { name: 'direct', url, headers: {}, model: (name) => name },
+    served: async () => Number(JSON.parse((await get(`${url}/health`)).body).served),
+    stop: running.stop,
+  };
+}
+
+export interface ReferenceOptions {
+  readonly name: string;
+  readonly file: 'raw-http.ts' | 'bare-ws.ts' | 'http-only.ts';
+  readonly upstreamUrl?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Arguments of Node before the file; a broken build is made by `--import`. */
+  readonly nodeArgs?: readonly string[];
+}
+
+export async function reference(options: ReferenceOptions): Promise<Startable & { readonly url: string }> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const env = { PORT: String(port), ...(options.upstreamUrl !== undefined && { UPSTREAM: options.upstreamUrl }), ...options.env };
+  const args = [...(options.nodeArgs ?? []), join(import.meta.dirname, '..', 'reference', options.file)];
+  return { name: options.name, url, start: () => start({ args, env, healthUrl: `${url}/health`, cpu: serverCpu }) };
+}
+
+export async function startReference(options: ReferenceOptions): Promise<{ readonly target: Target; readonly running: Running }> {
+  const server = await reference(options);
+  const running = await server.start();
+  return { running, target: { name: options.name, url: server.url, headers: { authorization: 'Bearer bench-token' }, model: (name) => name, pid: running.pid } };
+}
+
+export interface Product extends Startable {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  target(running: Running): Target;
+  dispose(): void;
+}
+
+/** The built daemon with a home of its own, the fake provider and one agent; undefined when it is not built. */
+export async function product(upstreamUrl: string): Promise<Product | undefined> {
+  if (!existsSync(productEntry)) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'bench-product-'));
+  const home = join(folder, 'home');
+  mkdirSync(home, { mode: 0o700 });
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const secret = randomBytes(24).toString('hex');
+  // No limit may answer in place of the turn.
+  const plenty = 1_000_000_000;
+  const cost = { input: 0.5, output: 1.5 };
+  const config = {
+    gateway: {
+      port,
+      tokens: [{ id: 'bench', secret, scopes: ['*'] }],
+      rateLimit: { maxRequests: plenty },
+      wsMessageRateLimit: { maxMessages: plenty },
+    },
+    providers: { mock: { type: 'openai-compatible', baseUrl: `${upstreamUrl}/v1`, apiKey: 'sk-mock', models: ['mock-fast', 'mock-p10'].map((id) => ({ id, cost })) } },
+    models: { discover: false },
+    agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1000 } },
+  };
+  // JSON is YAML.
+  writeFileSync(join(home, 'config.yaml'), JSON.stringify(config, undefined, 2), { mode: 0o600 });
+  const headers = { authorization: `Bearer ${secret}` };
+  return {
+    name: 'product',
+    url,
+    headers,
+    start: () =>
+      start({
+        args: [productEntry, 'start'],
+        env: { GATEHOUSE_HOME: home },
+        healthUrl: `${url}/health`,
+        cpu: serverCpu,
+        timeoutMs: 30_000,
+        log: join(folder, 'log.ndjson'),
+      }),
+    target: (running) => ({ name: 'product', url, headers, model: (name) => `mock/${name}`, pid: running.pid }),
+    dispose: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,131 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import * as z from 'zod';
+import { judgeAll, readBudgets } from './lib/budgets.ts';
+import { Measures } from './lib/measures.ts';
+import { figureTables, noiseLine, provenance, verdictTable, type Figures } from './lib/report.ts';
+import { product, reference, startReference, startUpstream, type Product, type Target } from './lib/targets.ts';
+import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
+import { completionNames, runCompletions, type CompletionName, type Samples } from './scenarios/completions.ts';
+import { runRpc } from './scenarios/rpc.ts';
+import { runIdle, runStart } from './scenarios/start.ts';
+
+const help = `npm run bench -- [--quick | --full] [--only completions,rpc,start,idle,store] [--scenarios json16,json1] [--reference-only]
+
+--quick           about a minute; goals are judged with the tolerance of budgets.json (the default)
+--full            six to eight minutes; writes bench/RESULTS.md
+--only            some parts; nothing is written
+--scenarios       some completions; nothing is written
+--reference-only  without the product: F is compared with R, to see that the rig works`;
+
+const parts = ['completions', 'rpc', 'start', 'idle', 'store'] as const;
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    full: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    scenarios: { type: 'string' },
+    'reference-only': { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help) {
+  console.log(help);
+  process.exit(0);
+}
+const only = z.array(z.enum(parts)).parse(values.only?.split(',') ?? parts);
+const quickNames: readonly CompletionName[] = completionNames.filter((name) => name !== 'sse-fast1');
+const names = z.array(z.enum(completionNames)).parse(values.scenarios?.split(',') ?? (values.full ? completionNames : quickNames));
+const size = values.full ? { rounds: 7, scale: 1, starts: 9, idles: 3, settleMs: 3000, wsMs: 1500 } : { rounds: 3, scale: 0.6, starts: 5, idles: 1, settleMs: 2000, wsMs: 900 };
+const root = join(import.meta.dirname, '..');
+const say = (text: string): void => console.error(text);
+
+/** Completions and RPC, with one server of each kind up at the same time. */
+async function underLoad(upstreamUrl: string, subject: Product | undefined, measures: Measures): Promise<Pick<Figures, 'completions' | 'rpc'>> {
+  await using stack = new AsyncDisposableStack();
+  const up = async (options: Parameters<typeof startReference>[0]): Promise<Target> => {
+    const { target, running } = await startReference(options);
+    stack.defer(running.stop);
+    return target;
+  };
+  let daemon: Target | undefined;
+  if (subject) {
+    const running = await subject.start();
+    stack.defer(running.stop);
+    daemon = subject.target(running);
+  }
+  let samples: Samples = new Map();
+  if (only.includes('completions')) {
+    const targets = [
+      upstream.target,
+      await up({ name: 'R', file: 'raw-http.ts', upstreamUrl }),
+      await up({ name: 'F', file: 'raw-http.ts', upstreamUrl, env: { FULL: '1' } }),
+      ...(values.full ? [await up({ name: 'R again', file: 'raw-http.ts', upstreamUrl })] : []),
+      ...(daemon ? [daemon] : []),
+    ];
+    const onRound = (round: number): void => say(round < 0 ? 'completions: warm' : `completions: round ${round + 1} of ${size.rounds}`);
+    samples = await runCompletions({ upstream, targets, names, rounds: size.rounds, scale: size.scale, onRound });
+    compareCompletions(samples, daemon ? 'product' : 'F', measures);
+  }
+  let rpc: Figures['rpc'] = new Map();
+  if (only.includes('rpc') && daemon) {
+    say('rpc');
+    rpc = await runRpc({ bare: await up({ name: 'bare ws', file: 'bare-ws.ts' }), product: daemon, rounds: size.rounds, ms: size.wsMs }, measures);
+  }
+  return { completions: samples, rpc };
+}
+
+/** The store's own benchmark prints `{"ratios": [...]}`, CPU of one append over a bare insert, in its last line. */
+function runStore(measures: Measures): void {
+  const entry = join(root, 'bench', 'micro', 'store.ts');
+  if (!existsSync(entry)) return;
+  say('store');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [entry, '--json', values.full ? '--full' : '--quick'], { encoding: 'utf8', timeout: 120_000 });
+  if (status !== 0) throw new Error(`bench/micro/store.ts ended with ${status}: ${stderr.slice(0, 500)}`);
+  const last = stdout.trim().split('\n').at(-1) ?? '';
+  measures.add('store cpu/bare', ...z.looseObject({ ratios: z.array(z.number()) }).parse(JSON.parse(last)).ratios);
+}
+
+const measures = new Measures();
+const upstream = await startUpstream();
+const subject = values['reference-only'] ? undefined : await product(upstream.url);
+let figures: Figures;
+try {
+  if (!subject && !values['reference-only']) throw new Error('The product is not built: run "node tools/build.mjs" first, or give --reference-only.');
+  const load = only.includes('completions') || only.includes('rpc') ? await underLoad(upstream.url, subject, measures) : { completions: new Map(), rpc: new Map() };
+  let start: Figures['start'] = new Map();
+  if (only.includes('start') && subject) {
+    say('start');
+    start = await runStart({ floor: await reference({ name: 'node:http only', file: 'http-only.ts' }), product: subject, rounds: size.starts }, measures);
+  }
+  if (only.includes('idle') && subject) {
+    say('idle');
+    await runIdle({ product: subject, rounds: size.idles, settleMs: size.settleMs }, measures);
+  }
+  figures = { ...load, start };
+} finally {
+  await upstream.stop();
+  subject?.dispose();
+}
+if (only.includes('store')) runStore(measures);
+
+const budgets = readBudgets();
+const judged = judgeAll(budgets, measures, values.full ? 1 : budgets.quickTolerance);
+const wrong = wrongAnswers(figures.completions);
+const verdicts = verdictTable(judged);
+console.log(`${verdicts}\n\n${noiseLine(figures.completions)}\n\n${figureTables(figures)}`);
+for (const line of wrong) say(`WRONG ANSWERS  ${line}`);
+
+mkdirSync(join(root, '.build', 'bench'), { recursive: true });
+writeFileSync(join(root, '.build', 'bench', 'last.json'), JSON.stringify({ at: new Date().toISOString(), node: process.version, measures, judged }, undefined, 1));
+const whole = values.full && subject && values.only === undefined && values.scenarios === undefined;
+if (whole && wrong.length === 0) {
+  const text = `# Benchmark results\n\nMade by \`npm run bench -- --full\`; do not edit. How it measures and what the names mean: [README.md](README.md).\n\n${provenance()}\n\n## Goals\n\n${verdicts}\n\n${noiseLine(figures.completions)}\n\n## Figures (medians of ${size.rounds} rounds)\n\nRatios within one run mean something, absolute figures of two runs do not.\n\n${figureTables(figures)}\n`;
+  writeFileSync(join(root, 'bench', 'RESULTS.md'), text);
+  say('written: bench/RESULTS.md');
+}
+const missed = judged.filter((one) => one.verdict === 'missed');
+if (subject && missed.length > 0) say(`missed: ${missed.map((one) => `${one.goal.id} (${one.goal.what})`).join('; ')}`);
+process.exitCode = wrong.length > 0 || (subject && missed.length > 0) ? 1 : 0;

@@ -1,0 +1,88 @@
+import { isJsonObject, type Json, type JsonObject, type OpenRpcDocument, schemaRows, type SchemaRow, typeText } from '@gatehouse/contract';
+import { renderColumns, renderTable } from '../render/table.ts';
+import { findFlag } from './flag-path.ts';
+import { kebab, type MethodShape } from './method-shape.ts';
+
+/** What `gatehouse call METHOD --help` prints. */
+export function methodHelp(shape: MethodShape): string {
+  const { method } = shape;
+  const blocks = [
+    `gatehouse call ${method.name}${method.params.length === 0 ? '' : ' [--json OBJECT] [--NAME VALUE …]'}`,
+    [method.summary, ...(method.description === undefined ? [] : [method.description])].join('\n'),
+    `Scope ${method['x-scope']}, ${riskText[method['x-risk']] ?? method['x-risk']}.`,
+    parameterBlock(shape),
+    ['Result:', indent(resultLines(shape))].join('\n'),
+    ['Examples:', ...method.examples.map((example) => `  ${exampleLine(shape, Object.fromEntries(example.params.map(({ name, value }) => [name, value])))}`)].join('\n'),
+  ];
+  return blocks.join('\n\n');
+}
+
+const riskText: Record<string, string> = { read: 'only reads', mutate: 'changes state', destructive: 'destroys or exposes' };
+
+function parameterBlock(shape: MethodShape): string {
+  if (shape.method.params.length === 0) return 'No parameters.';
+  const required = new Set(shape.method.params.filter((param) => param.required === true).map((param) => param.name));
+  const rows = schemaRows({ ...shape.params, required: [...required] }, { lookup: shape.lookup, openReferences: true }).filter((row) => !row.path.includes('[]'));
+  return ['Parameters:', indent(renderColumns(rows.map((row) => [`--${row.path.split('.').map(kebab).join('.')}`, valueText(row, shape), note(row)])))].join('\n');
+}
+
+function valueText({ schema }: SchemaRow, { lookup }: MethodShape): string {
+  const spelledOut = (name: string): string => typeText(lookup(name) ?? {}, spelledOut);
+  return typeText(schema, spelledOut);
+}
+
+function note({ schema, required, path }: SchemaRow): string {
+  const description = typeof schema['description'] === 'string' ? schema['description'] : '';
+  const isTop = !path.includes('.');
+  return [required && isTop ? '(required)' : '', 'default' in schema ? `(default ${JSON.stringify(schema['default'])})` : '', schema['type'] === 'array' ? '(may be repeated)' : '', description]
+    .filter((text) => text !== '')
+    .join(' ');
+}
+
+function resultLines({ method, lookup }: MethodShape): string {
+  const { anyOf } = method.result.schema;
+  const forms: readonly JsonObject[] = Array.isArray(anyOf) ? anyOf.filter(isJsonObject) : [method.result.schema];
+  const texts = forms.map((form) => renderColumns(schemaRows(form, { lookup, openReferences: false }).map((row) => [row.path, row.reference ?? typeText(row.schema), row.required ? '' : '(optional)'])));
+  return texts.map((text) => (text === '' ? 'object' : text)).join('\nor\n');
+}
+
+function indent(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => (line === '' ? line : `  ${line}`))
+    .join('\n');
+}
+
+/** The example as somebody would type it. */
+function exampleLine(shape: MethodShape, params: JsonObject): string {
+  return ['gatehouse call', shape.method.name, ...flagsOfExample(shape, params).map(quote)].join(' ');
+}
+
+/** The words that give these parameters; `parseCall` is the other direction. */
+export function flagsOfExample(shape: MethodShape, params: JsonObject, prefix = ''): string[] {
+  return Object.entries(params).flatMap(([key, value]) => {
+    const name = prefix + spelling(shape, prefix, key);
+    if (isJsonObject(value) && Object.keys(value).length > 0) return flagsOfExample(shape, value, `${name}.`);
+    if (value === true) return [`--${name}`];
+    if (isTextList(value)) return value.flatMap((item) => [`--${name}`, item]);
+    return [`--${name}`, typeof value === 'string' ? value : JSON.stringify(value)];
+  });
+}
+
+/** Declared names have a second spelling; the keys of maps and free objects stand as they are. */
+function spelling(shape: MethodShape, prefix: string, key: string): string {
+  return findFlag(prefix + kebab(key), shape).path.at(-1) === key ? kebab(key) : key;
+}
+
+function isTextList(value: Json): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string');
+}
+
+function quote(text: string): string {
+  return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** What `gatehouse call --list` prints. */
+export function methodList({ methods }: OpenRpcDocument): string {
+  return renderTable(['Method', 'Scope', 'Risk', 'What it does'], methods.map((one) => [one.name, one['x-scope'], one['x-risk'], one.summary]));
+}

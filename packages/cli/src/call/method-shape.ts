@@ -1,0 +1,41 @@
+import { isJsonObject, type JsonObject, openRpcDocument, type OpenRpcDocument, type OpenRpcMethod, resolveSchema, type SchemaLookup } from '@gatehouse/contract';
+import { usageError } from '../failure.ts';
+import { nearest } from '../nearest.ts';
+import { version } from '../version.ts';
+
+/** One method as the command line sees it. */
+export interface MethodShape {
+  readonly method: OpenRpcMethod;
+  /** Its parameters as one object schema. */
+  readonly params: JsonObject;
+  readonly lookup: SchemaLookup;
+}
+
+export function loadMethods(): OpenRpcDocument {
+  return openRpcDocument({ version });
+}
+
+export function findMethod(document: OpenRpcDocument, name: string): MethodShape {
+  const method = document.methods.find((one) => one.name === name);
+  if (method === undefined) {
+    const likely = nearest(name, document.methods.map((one) => one.name));
+    throw usageError(`There is no method ${name}.`, likely === undefined ? '`gatehouse call --list` shows all.' : `Did you mean ${likely}? \`gatehouse call --list\` shows all.`);
+  }
+  return {
+    method,
+    params: { type: 'object', properties: Object.fromEntries(method.params.map((param) => [param.name, param.schema])), additionalProperties: false },
+    lookup: (id) => document.components.schemas[id],
+  };
+}
+
+/** The schemas that a value may have: the alternatives of a union, or the one schema itself. */
+export function alternativesOf(schema: JsonObject, lookup: SchemaLookup): JsonObject[] {
+  const resolved = resolveSchema(schema, lookup).schema;
+  const choices = resolved['anyOf'] ?? resolved['oneOf'];
+  return Array.isArray(choices) ? choices.filter(isJsonObject).flatMap((choice) => alternativesOf(choice, lookup)) : [resolved];
+}
+
+/** `agentId` → `agent-id`. */
+export function kebab(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}

@@ -1,0 +1,104 @@
+import { isJsonObject, type Json, type JsonObject } from '@gatehouse/contract';
+import { usageError } from '../failure.ts';
+import { findFlag, flagNames, type FlagTarget } from './flag-path.ts';
+import { isSwitch, readFlagValue } from './flag-value.ts';
+import type { MethodShape } from './method-shape.ts';
+
+/** Flags of the command itself after the method name; a parameter of the same name goes before them. */
+const ownFlags = ['url', 'token-file', 'home', 'output', 'timeout'] as const;
+type OwnFlag = (typeof ownFlags)[number];
+
+export interface ParsedCall {
+  readonly params: JsonObject;
+  readonly own: Readonly<Partial<Record<OwnFlag, string>>>;
+  readonly help: boolean;
+}
+
+interface Word {
+  readonly flag: string;
+  /** Present for `--flag=value`. */
+  readonly attached: string | undefined;
+}
+
+/**
+ * Reads the words after the method name: `--json` gives the parameters as a whole, further flags set single ones on top.
+ * `readJson` turns the text after `--json` into JSON (it may name a file or standard input).
+ */
+export async function parseCall(words: readonly string[], shape: MethodShape, readJson: (text: string) => Promise<string>): Promise<ParsedCall> {
+  const given: { target: FlagTarget; value: Json }[] = [];
+  const own: Partial<Record<OwnFlag, string>> = {};
+  const known = new Set(flagNames(shape));
+  let base: JsonObject = {};
+  let help = false;
+
+  for (let index = 0; index < words.length; ) {
+    const { flag, attached } = readWord(words[index] ?? '');
+    index += 1;
+    const following = words[index];
+    const value = (): string => {
+      if (attached !== undefined) return attached;
+      if (following === undefined || following.startsWith('--')) throw usageError(`--${flag} needs a value${following === undefined ? '' : `; one that begins with -- is written --${flag}=${following}`}.`);
+      index += 1;
+      return following;
+    };
+
+    if ((flag === 'help' || flag === 'h') && !known.has(flag)) help = true;
+    else if (flag === 'json' && !known.has(flag)) base = parseObject(await readJson(value()));
+    else if (isOwnFlag(flag) && !known.has(flag)) own[flag] = value();
+    else given.push(readParameter({ flag, attached, following, value }, shape));
+  }
+
+  let params = base;
+  for (const { target, value } of given) params = withValue(params, target.path, value);
+  return { params, own, help };
+}
+
+function readWord(word: string): Word {
+  const match = /^(?:--|-(?=h$))([^=]+)(?:=([^]*))?$/.exec(word);
+  if (match?.[1] === undefined) throw usageError(`Unexpected word ${JSON.stringify(word)}: parameters are given as --name value.`);
+  return { flag: match[1], attached: match[2] };
+}
+
+function isOwnFlag(flag: string): flag is OwnFlag {
+  return ownFlags.some((name) => name === flag);
+}
+
+interface FlagUse extends Word {
+  readonly following: string | undefined;
+  value(): string;
+}
+
+function readParameter(use: FlagUse, shape: MethodShape): { target: FlagTarget; value: Json } {
+  const { flag } = use;
+  const negated = flag.startsWith('no-') && use.attached === undefined ? tryFlag(flag.slice(3), shape) : undefined;
+  if (negated !== undefined && isSwitch(negated.schema, shape.lookup)) return { target: negated, value: false };
+  const target = findFlag(flag, shape);
+  const standsAlone = use.attached === undefined && use.following !== 'true' && use.following !== 'false' && isSwitch(target.schema, shape.lookup);
+  return { target, value: standsAlone ? true : readFlagValue(flag, use.value(), target.schema, shape.lookup) };
+}
+
+function tryFlag(flag: string, shape: MethodShape): FlagTarget | undefined {
+  try {
+    return findFlag(flag, shape);
+  } catch {
+    return undefined;
+  }
+}
+
+function parseObject(text: string): JsonObject {
+  let value: Json;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw usageError(`--json is not valid JSON: ${error instanceof Error ? error.message : String(error)}.`);
+  }
+  if (!isJsonObject(value)) throw usageError('--json must be an object with the parameters.');
+  return value;
+}
+
+/** Copies the object with one value set; the lists of repeated flags are joined. */
+function withValue(object: JsonObject, [key = '', ...rest]: readonly string[], value: Json): JsonObject {
+  const current = Object.hasOwn(object, key) ? object[key] : undefined;
+  if (rest.length > 0) return { ...object, [key]: withValue(isJsonObject(current) ? current : {}, rest, value) };
+  return { ...object, [key]: Array.isArray(current) && Array.isArray(value) ? [...current, ...value] : value };
+}

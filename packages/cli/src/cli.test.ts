@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import { cliExitCodes, exitCode } from './exit-codes.ts';
+import { createUser } from './testing/test-io.ts';
+import { health, rpcAnswers, startServer, token } from './testing/servers.ts';
+import { version } from './version.ts';
+
+const status = {
+  pid: 4242,
+  version: '0.1.0',
+  uptime: 12.5,
+  memoryUsage: 98_000_000,
+  nodeVersion: 'v26.10.0',
+  configPaths: ['/h/config.yaml'],
+  sections: [],
+  address: 'http://127.0.0.1:4766',
+  connections: { http: 1, websocket: 2 },
+  turns: { running: 3, queued: 4 },
+  storage: { path: '/h/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'read_only' },
+};
+
+test('the version is that of the package', async () => {
+  const manifest: { version: string } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'));
+  expect(version).toBe(manifest.version);
+  await using user = await createUser();
+  expect((await user.run({ args: ['--version'] })).out).toBe(`${version}\n`);
+});
+
+test('every exit code has its words', () => {
+  expect(cliExitCodes.map(({ code }) => code)).toEqual(Object.values(exitCode));
+});
+
+test('help names the commands and the exit codes', async () => {
+  await using user = await createUser();
+  const { code, out } = await user.run({ args: ['--help'] });
+  expect(code).toBe(0);
+  for (const command of ['start', 'status', 'chat', 'call', 'tokens', 'backup', 'restore', 'doctor']) expect(out).toMatch(new RegExp(`^  ${command} `, 'm'));
+  expect(out).toContain('No daemon answers');
+});
+
+test.each([[['strat']], [['status', '--colour']], [['restore']], [['status', '--output', 'xml']]])('%j is a wrong command line', async (args) => {
+  await using user = await createUser();
+  const outcome = await user.run({ args });
+  expect(outcome).toMatchObject({ code: 2, out: '' });
+  expect(outcome.err).toMatch(/^error: /);
+});
+
+test('a wrong command names the nearest', async () => {
+  await using user = await createUser();
+  expect((await user.run({ args: ['strat'] })).err).toContain('start');
+});
+
+test('no flag takes the token itself', async () => {
+  await using user = await createUser();
+  expect((await user.run({ args: ['status', '--token', token] })).code).toBe(2);
+});
+
+test('status shows health and, with an admin token, the inside', async () => {
+  await using server = await startServer(rpcAnswers({ 'gateway.status': status }, { '/health': health }));
+  await using user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
+  const { code, out } = await user.run({ args: ['status'], env });
+  expect(code).toBe(0);
+  expect(out).toContain(`Gatehouse 0.1.0 at ${server.url}: ok, up 2 min\n`);
+  expect(out).toMatch(/^turns +3 running, 4 waiting$/m);
+  expect(out).toMatch(/^storage +\/h\/data\/gatehouse\.db, 4\.0 KiB, READ ONLY$/m);
+  expect(JSON.parse((await user.run({ args: ['status', '-o', 'json'], env })).out)).toEqual({ url: server.url, health, status });
+});
+
+test('status with a narrow token shows the health alone', async () => {
+  const narrow = { error: { code: -32603, message: "Insufficient scope: requires 'admin'", data: { code: 'insufficient_scope' } } };
+  await using server = await startServer(rpcAnswers({ 'gateway.status': narrow }, { '/health': health }));
+  await using user = await createUser();
+  const { code, out } = await user.run({ args: ['status'], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } });
+  expect(code).toBe(0);
+  expect(out).toMatch(/^details +need a token with scope admin$/m);
+});

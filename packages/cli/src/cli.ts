@@ -1,0 +1,60 @@
+import { Command, CommanderError } from 'commander';
+import { addBackupCommand, addRestoreCommand } from './commands/backup.ts';
+import { addCallCommand } from './commands/call.ts';
+import { addChatCommand } from './commands/chat.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
+import { addStartCommand } from './commands/start.ts';
+import { addStatusCommand } from './commands/status.ts';
+import { addTokensCommand } from './commands/tokens.ts';
+import { cliExitCodes, exitCode } from './exit-codes.ts';
+import { describeFailure } from './failure.ts';
+import { type Io, printLine } from './io.ts';
+import { version } from './version.ts';
+
+/** Runs one command line (without Node and script) and returns the exit code. Never throws for what a user can do wrong. */
+export async function runCli(args: readonly string[], io: Io): Promise<number> {
+  let code: number = exitCode.ok;
+  const program = createProgram(io, (next) => (code = next));
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return code;
+  } catch (error) {
+    // The parser has printed its own message already.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
+    return report(error, wantsJson(args), io);
+  }
+}
+
+function createProgram(io: Io, setExit: (code: number) => void): Command {
+  const program = new Command('gatehouse')
+    .description('The self-hosted gateway through which programs and people drive AI agents.')
+    .version(version, '-V, --version')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })
+    .addHelpText('after', `\nExit codes:\n${cliExitCodes.map(({ code, text }) => `  ${String(code).padEnd(4)}${text}`).join('\n')}`);
+  addStartCommand(program, io, setExit);
+  addStatusCommand(program, io);
+  addChatCommand(program, io, setExit);
+  addCallCommand(program, io);
+  addTokensCommand(program, io);
+  addBackupCommand(program, io);
+  addRestoreCommand(program, io);
+  addDoctorCommand(program, io, setExit);
+  return program;
+}
+
+function report(error: unknown, asJson: boolean, io: Io): number {
+  const { code, message, hint, exitCode: exit } = describeFailure(error);
+  if (asJson) printLine(io.stderr, JSON.stringify({ error: { code, message, ...(hint === undefined ? {} : { hint }) } }));
+  else {
+    printLine(io.stderr, `error: ${message}`);
+    if (hint !== undefined) printLine(io.stderr, `hint: ${hint}`);
+  }
+  return exit;
+}
+
+/** The flag may stand anywhere, also in a line that could not be parsed. */
+function wantsJson(args: readonly string[]): boolean {
+  return args.some((arg, index) => arg === '--output=json' || arg === '-ojson' || ((arg === '--output' || arg === '-o') && args[index + 1] === 'json'));
+}

@@ -1,0 +1,65 @@
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import type { Command } from 'commander';
+import { askControlInfo, startControlJob } from '../connection/control-socket.ts';
+import { controlSocketFile, homeDir } from '../connection/target.ts';
+import { CliError, usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { renderBytes } from '../render/table.ts';
+import { runDaemonMode } from './daemon-process.ts';
+import { followJob } from './job.ts';
+import { homeOption, type OutputFlags, outputOption } from './options.ts';
+
+type BackupFlags = OutputFlags & { readonly home?: string };
+
+/**
+ * `gatehouse backup [FILE]`. Only the daemon may open its database, so a running one is asked over its owner-only
+ * socket to copy it while it works; a stopped one copies it in a mode of its own.
+ */
+export function addBackupCommand(program: Command, io: Io): void {
+  program
+    .command('backup [file]')
+    .summary('copy the database, while the daemon runs or not')
+    .description('Writes a consistent copy of all data to FILE (default: a new file in the folder `backups` of the home folder).')
+    .addOption(homeOption())
+    .addOption(outputOption())
+    .action(async (file: string | undefined, flags: BackupFlags) => {
+      const home = homeDir(flags, io);
+      const target = file === undefined ? undefined : resolve(io.workingDir, file);
+      const running = await startControlJob(controlSocketFile(home), '/control/backup', target === undefined ? {} : { file: target });
+      const lines = running ?? runDaemonMode(['--home', home, '--backup', ...(target === undefined ? [] : [target])], io);
+      const result = await followJob(lines, 'Backup', io);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(result) : `Wrote ${result.file}, ${renderBytes(result.bytes)}.`);
+    });
+}
+
+/** `gatehouse restore FILE`, for a stopped daemon only. */
+export function addRestoreCommand(program: Command, io: Io): void {
+  program
+    .command('restore <file>')
+    .summary('put a backup in the place of the data')
+    .description('Checks FILE and puts it in the place of the data; what was there is kept beside it. The daemon must be stopped.')
+    .option('-y, --yes', 'do not ask')
+    .addOption(homeOption())
+    .addOption(outputOption())
+    .action(async (file: string, flags: BackupFlags & { yes?: true }) => {
+      const home = homeDir(flags, io);
+      const info = await askControlInfo(controlSocketFile(home));
+      if (info !== undefined) throw new CliError(`The daemon of ${home} is running (process ${info.pid}).`, { hint: 'Stop it first: the data of a running daemon cannot be replaced.' });
+      if (flags.yes !== true) await confirm(`Replace all data of ${home} by ${file}?`, io);
+      const result = await followJob(runDaemonMode(['--home', home, '--restore', resolve(io.workingDir, file)], io), 'Restore', io);
+      const kept = result.previous === undefined ? '' : ` What was there is in ${result.previous}.`;
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(result) : `Restored ${result.file}, ${renderBytes(result.bytes)}.${kept}`);
+    });
+}
+
+async function confirm(question: string, io: Io): Promise<void> {
+  if (io.stdin.isTTY !== true) throw usageError('Nobody is there to ask.', 'Say --yes to replace the data.');
+  const terminal = createInterface({ input: io.stdin, output: io.stderr });
+  try {
+    const answer = await terminal.question(`${question} [y/N] `);
+    if (!/^y(es)?$/i.test(answer.trim())) throw new CliError('Nothing was changed.');
+  } finally {
+    terminal.close();
+  }
+}

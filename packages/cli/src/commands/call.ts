@@ -1,0 +1,34 @@
+import type { Command } from 'commander';
+import type { Io } from '../io.ts';
+import { type CommonFlags, withConnection } from './options.ts';
+
+export type CallFlags = CommonFlags & { readonly list?: true };
+
+/** `gatehouse call METHOD --name value …`: every method of the registry, flags and help made from the contract. */
+export function addCallCommand(program: Command, io: Io): void {
+  withConnection(program.command('call [method] [params...]'))
+    .summary('call any JSON-RPC method')
+    .description('Calls one JSON-RPC method and prints its result. `gatehouse call METHOD --help` shows the parameters of a method.')
+    .option('--list', 'list all methods')
+    // What follows the method name belongs to the method: a parameter may be called like a flag of ours.
+    .passThroughOptions()
+    .addHelpText('after', callNotes)
+    .action(async (name: string | undefined, words: string[], flags: CallFlags) => {
+      // The registry and its zod cost a fifth of a second: only this command pays it.
+      const { runCall } = await import('../call/run-call.ts');
+      await runCall({ name, words, flags }, io);
+    });
+}
+
+const callNotes = `
+Parameters:
+  --name value            a parameter; agent-id and agentId are the same
+  --outer.inner value     a parameter inside an object
+  --name a --name b       a list
+  --name, --no-name       true, false
+  --json OBJECT           all parameters as JSON; @FILE reads a file, - standard input
+
+Examples:
+  gatehouse call system.ping
+  gatehouse call session.list --kind dm --limit 10
+  gatehouse call agents.create --agent-id scout --config.model local/test-model`;

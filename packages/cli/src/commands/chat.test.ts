@@ -1,0 +1,120 @@
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { collector, createUser } from '../testing/test-io.ts';
+import { type Answer, startServer, token } from '../testing/servers.ts';
+
+interface Asked {
+  readonly model: string;
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+}
+
+/** Answers with the number of messages it was given and the last of them, in two pieces; "wait" is never finished. */
+const echo: Answer = ({ body }, response) => {
+  const { messages }: Asked = JSON.parse(body);
+  const last = messages.at(-1)?.content ?? '';
+  const chunk = (fields: object) => response.write(`data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm', ...fields })}\n\n`);
+  const delta = (content: string) => chunk({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+  if (last === 'fail') return void response.writeHead(500).end('{"error":{"message":"The model is gone.","type":"server_error","param":null,"code":null}}');
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  if (last === 'wait') return void delta('waiting');
+  delta(`${messages.length}:`);
+  delta(last);
+  chunk({ choices: [{ index: 0, delta: {}, finish_reason: last === 'long' ? 'length' : 'stop' }], gatehouse: { finish_reason: last === 'long' ? 'max_steps' : 'stop' } });
+  chunk({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } });
+  return void response.end('data: [DONE]\n\n');
+};
+
+async function open() {
+  const server = await startServer(echo);
+  const user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
+  return {
+    env,
+    user,
+    asked: (): Asked[] => server.requests.map(({ body }) => JSON.parse(body)),
+    run: (args: readonly string[], input = '') => user.run({ args: ['chat', ...args], input, env }),
+    async [Symbol.asyncDispose]() {
+      await user[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test('one question, one answer', async () => {
+  await using session = await open();
+  expect(await session.run(['what', 'is', 'it'])).toEqual({ code: 0, out: '1:what is it\n', err: '' });
+  expect(session.asked()).toEqual([{ model: 'agent/default', messages: [{ role: 'user', content: 'what is it' }], stream: true }]);
+});
+
+test('a pipe is the question; "-" puts it after the text', async () => {
+  await using session = await open();
+  expect((await session.run([], 'piped\n')).out).toBe('1:piped\n');
+  expect((await session.run(['Summarise:', '-'], 'the text')).out).toBe('1:Summarise: \n\nthe text\n');
+  expect(await session.run([], ' \n')).toMatchObject({ code: 2, err: expect.stringContaining('empty') });
+});
+
+test('agent and model choose who answers, one of them', async () => {
+  await using session = await open();
+  await session.run(['--agent', 'scout', 'a']);
+  await session.run(['--model', 'local/m', 'b']);
+  expect(session.asked().map(({ model }) => model)).toEqual(['agent/scout', 'local/m']);
+  expect(await session.run(['--agent', 'scout', '--model', 'm', 'c'])).toMatchObject({ code: 2 });
+});
+
+test('machine output is one object; an early end is said on standard error', async () => {
+  await using session = await open();
+  const { out } = await session.run(['--output', 'json', 'hello']);
+  expect(JSON.parse(out)).toEqual({ model: 'agent/default', content: '1:hello', finishReason: 'stop', usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } });
+  expect(await session.run(['long'])).toMatchObject({ code: 0, err: '(ended early: max_steps)\n' });
+});
+
+test('Ctrl-C stops an answer, keeps the text and ends with 130', async () => {
+  await using session = await open();
+  const out = collector();
+  let press = () => {};
+  const running = session.user.run({ args: ['chat', 'wait'], env: session.env, io: { stdout: out.stream, onInterrupt: (handler) => ((press = handler), () => undefined) } });
+  await out.seen('waiting');
+  press();
+  expect(await running).toMatchObject({ code: 130, err: '(stopped)\n' });
+  expect(out.text()).toBe('waiting\n');
+});
+
+test('a conversation remembers, forgets on /new, survives a failed turn and ends on the second Ctrl-C', async () => {
+  await using session = await open();
+  const out = collector();
+  const err = collector();
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  let press = () => {};
+  const running = session.user.run({
+    args: ['chat'],
+    env: session.env,
+    io: { stdin, stdout: out.stream, stderr: err.stream, onInterrupt: (handler) => ((press = handler), () => undefined) },
+  });
+  await out.seen('> ');
+  stdin.write('one\n');
+  await out.seen('1:one');
+  stdin.write('two\n');
+  await out.seen('3:two');
+  stdin.write('fail\n');
+  await err.seen('The model is gone');
+  // The failed question is not part of what is sent next.
+  stdin.write('three\n');
+  await out.seen('5:three');
+  stdin.write('/new\nfour\n');
+  await out.seen('1:four');
+  stdin.write('/nonsense\nwait\n');
+  await out.seen('waiting');
+  press();
+  await out.seen('waiting\n> ');
+  expect(err.text()).toContain('(stopped)');
+  press();
+  expect((await running).code).toBe(0);
+  // Once at the start, once for the command that there is none of.
+  expect(err.text().split('/new forgets')).toHaveLength(3);
+});
+
+test('a failure before the answer is a failure of the command', async () => {
+  await using session = await open();
+  const outcome = await session.run(['fail']);
+  expect(outcome).toMatchObject({ code: 1, err: 'error: The model is gone\n' });
+});

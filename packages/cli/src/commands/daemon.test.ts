@@ -1,0 +1,110 @@
+import { spawn } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { createUser } from '../testing/test-io.ts';
+import { health, rpcAnswers, startServer, token } from '../testing/servers.ts';
+
+/** A user for whom the daemon's file is a small script of the test. */
+async function withDaemon(script: string) {
+  const user = await createUser();
+  await mkdir(user.home);
+  await writeFile(join(user.dir, 'main.js'), `const { writeFileSync } = require('node:fs');\nconst args = process.argv.slice(2);\nwriteFileSync(${JSON.stringify(join(user.dir, 'args.json'))}, JSON.stringify(args));\nconst say = (value) => console.log(JSON.stringify(value));\n${script}`);
+  return { ...user, args: async () => JSON.parse(await readFile(join(user.dir, 'args.json'), 'utf8')) };
+}
+
+const finished = 'say({ progress: { done: 1, total: 2 } }); say({ result: { file: "/b/data.db", bytes: 2048, previous: "/h/old.db" } });';
+
+test('backup of a stopped daemon is done by its own mode', async () => {
+  await using user = await withDaemon(finished);
+  expect(await user.run({ args: ['backup', 'copy.db'] })).toEqual({ code: 0, out: 'Wrote /b/data.db, 2.0 KiB.\n', err: '' });
+  expect(await user.args()).toEqual(['--home', user.home, '--backup', join(user.dir, 'copy.db')]);
+  expect(JSON.parse((await user.run({ args: ['backup', '-o', 'json'] })).out)).toMatchObject({ file: '/b/data.db', bytes: 2048 });
+  expect(await user.args()).toEqual(['--home', user.home, '--backup']);
+});
+
+test('backup of a running daemon is asked of it', async () => {
+  await using user = await withDaemon('process.exit(9)');
+  await using control = await startServer((_seen, response) => void response.end('{"progress":{"done":1,"total":1}}\n{"result":{"file":"/b/live.db","bytes":10}}\n'), join(user.home, 'gatehouse.sock'));
+  expect(await user.run({ args: ['backup', 'live.db'] })).toMatchObject({ code: 0, out: 'Wrote /b/live.db, 10 B.\n' });
+  expect(control.requests).toMatchObject([{ method: 'POST', path: '/control/backup', body: JSON.stringify({ file: join(user.dir, 'live.db') }) }]);
+});
+
+test('an error of the job, or its silence, is a failure', async () => {
+  await using failing = await withDaemon('say({ error: { code: "conflict", message: "The file exists.", hint: "Choose another." } });');
+  expect(await failing.run({ args: ['backup'] })).toMatchObject({ code: 1, err: 'error: The file exists.\nhint: Choose another.\n' });
+  await using silent = await withDaemon('console.error("broken"); process.exit(3)');
+  expect(await silent.run({ args: ['backup'] })).toMatchObject({ code: 1, err: expect.stringMatching(/^broken\nerror: Backup ended without a result/) });
+});
+
+test('restore wants a yes and a stopped daemon', async () => {
+  await using user = await withDaemon(finished);
+  expect(await user.run({ args: ['restore', 'copy.db'] })).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
+  expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({ code: 0, out: 'Restored /b/data.db, 2.0 KiB. What was there is in /h/old.db.\n' });
+  expect(await user.args()).toEqual(['--home', user.home, '--restore', join(user.dir, 'copy.db')]);
+  await using _control = await startServer(() => ({ address: null, pid: 77, version: '0.1.0' }), join(user.home, 'gatehouse.sock'));
+  expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({ code: 1, err: expect.stringContaining('is running (process 77)') });
+});
+
+test('doctor joins the checks of the daemon file with those over the wire', async () => {
+  await using server = await startServer(rpcAnswers({ 'system.ping': { pong: true, ts: 1 } }, { '/health': health }));
+  await using user = await withDaemon('say({ checks: [{ name: "node", status: "ok", detail: "v26.10.0" }, { name: "permissions", status: "warn", detail: "0755", hint: "chmod 700" }] });');
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
+  const { code, out } = await user.run({ args: ['doctor'], env });
+  expect(code).toBe(0);
+  expect(out).toBe(`ok    node         v26.10.0\nwarn  permissions  0755\n      chmod 700\nok    daemon       version 0.1.0 at ${server.url}: ok\nok    token        accepted\n`);
+  expect(await user.args()).toEqual(['--home', user.home, '--doctor']);
+});
+
+test('doctor ends with 1 when a check fails, also when it cannot look', async () => {
+  await using failing = await withDaemon('say({ checks: [{ name: "database", status: "fail", detail: "damaged" }] });');
+  expect((await failing.run({ args: ['doctor'], env: { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: token } })).code).toBe(1);
+  await using unbuilt = await createUser();
+  const { code, out } = await unbuilt.run({ args: ['doctor', '-o', 'json'] });
+  expect(code).toBe(1);
+  expect(JSON.parse(out).checks).toMatchObject([{ status: 'fail', hint: expect.stringContaining('npm start') }, { name: 'token', status: 'warn' }]);
+});
+
+test('a daemon that does not run is a warning, a wrong token a failure', async () => {
+  await using user = await withDaemon('say({ checks: [] });');
+  const stopped = await user.run({ args: ['doctor', '-o', 'json'], env: { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: token } });
+  expect(stopped.code).toBe(0);
+  expect(JSON.parse(stopped.out).checks).toMatchObject([{ name: 'daemon', status: 'warn', detail: 'not running' }]);
+  await using server = await startServer(({ path }, response) => (path === '/health' ? health : void response.writeHead(401).end('{}')));
+  const refused = await user.run({ args: ['doctor', '-o', 'json'], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } });
+  expect(refused.code).toBe(1);
+  expect(JSON.parse(refused.out).checks).toMatchObject([{ name: 'daemon', status: 'ok' }, { name: 'token', status: 'fail' }]);
+});
+
+test('start becomes the daemon with its flags', async () => {
+  await using user = await withDaemon('');
+  const replaced: unknown[] = [];
+  const outcome = await user.run({
+    args: ['start', '--home', '/h', '--port', '0'],
+    env: { GATEHOUSE_TOKEN: token },
+    io: {
+      replaceProcess(...given) {
+        replaced.push(given);
+        throw new Error('this process is gone');
+      },
+    },
+  });
+  expect(replaced).toEqual([[process.execPath, [join(user.dir, 'main.js'), '--home', '/h', '--port', '0'], { GATEHOUSE_TOKEN: token }]]);
+  expect(outcome.code).toBe(1);
+});
+
+test('start without a built daemon says how to get one', async () => {
+  await using user = await createUser();
+  expect(await user.run({ args: ['start'] })).toMatchObject({ code: 1, err: expect.stringMatching(/not built.*\nhint: .*npm start/) });
+});
+
+const launcher = fileURLToPath(new URL('../testing/launch.ts', import.meta.url));
+
+test.each(['replace', 'child'])('start (%s): signals reach the daemon, its exit code comes back', async (way) => {
+  await using user = await withDaemon("process.on('SIGTERM', () => process.exit(42)); console.log('ready'); setInterval(() => {}, 1000);");
+  const started = spawn(process.execPath, [launcher, way, join(user.dir, 'main.js'), 'start'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await new Promise((resolve) => started.stdout.once('data', resolve));
+  started.kill('SIGTERM');
+  expect(await new Promise((resolve) => started.once('close', resolve))).toBe(42);
+});

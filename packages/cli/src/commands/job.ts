@@ -1,0 +1,43 @@
+import { CliError } from '../failure.ts';
+import type { Io } from '../io.ts';
+
+/** One line of a job of the daemon: progress, then a result or an error. */
+interface JobLine {
+  readonly progress?: { readonly done: number; readonly total: number };
+  readonly result?: JobResult;
+  readonly error?: { readonly code: string; readonly message: string; readonly hint?: string };
+}
+
+export interface JobResult {
+  readonly file: string;
+  readonly bytes: number;
+  /** Where `restore` put what was there before. */
+  readonly previous?: string;
+}
+
+/** Reads the lines of a job, shows its progress in a terminal and returns its result. */
+export async function followJob(lines: AsyncIterable<string>, title: string, io: Io): Promise<JobResult> {
+  const showsProgress = io.stdout.isTTY === true;
+  for await (const text of lines) {
+    const line = parseLine(text);
+    if (line?.error !== undefined) throw new CliError(line.error.message, { hint: line.error.hint });
+    if (line?.result !== undefined) return line.result;
+    if (showsProgress && line?.progress !== undefined) io.stderr.write(`\r${title} ${percent(line.progress)} %\x1b[K`);
+    if (showsProgress && line?.progress?.done === line?.progress?.total) io.stderr.write('\r\x1b[K');
+  }
+  throw new CliError(`${title} ended without a result.`, { hint: 'The log of the daemon tells more.' });
+}
+
+function percent({ done, total }: { done: number; total: number }): number {
+  return total === 0 ? 100 : Math.floor((100 * done) / total);
+}
+
+/** Other lines, such as a warning of the runtime, are not for us. */
+function parseLine(text: string): JobLine | undefined {
+  try {
+    const value: JobLine | null = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,45 @@
+import type { Health, Result } from '@gatehouse/contract';
+import { type Client, PermissionError } from '@gatehouse/client';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { type Io, printLine } from '../io.ts';
+import { renderBytes, renderColumns, renderDuration } from '../render/table.ts';
+import { type CommonFlags, withConnection } from './options.ts';
+
+/** `gatehouse status`: health, and with an admin token the inside of the daemon. */
+export function addStatusCommand(program: Command, io: Io): void {
+  withConnection(program.command('status'))
+    .summary('tell how the daemon is')
+    .description('Tells how the daemon is. Ends with 3 when none answers.')
+    .action(async (flags: CommonFlags) => {
+      const { client, url } = await connect(flags, io);
+      const health = await client.health();
+      const status = await gatewayStatus(client);
+      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify({ url, health, status: status ?? null }));
+      printLine(io.stdout, `Gatehouse ${health.version} at ${url}: ${health.status}, up ${renderDuration(health.uptimeMs)}`);
+      printLine(io.stdout, renderColumns([...checkRows(health), ...(status === undefined ? [['details', 'need a token with scope admin']] : statusRows(status))]));
+    });
+}
+
+async function gatewayStatus(client: Client): Promise<Result<'gateway.status'> | undefined> {
+  try {
+    return await client.call('gateway.status');
+  } catch (error) {
+    if (error instanceof PermissionError) return undefined;
+    throw error;
+  }
+}
+
+function checkRows({ checks }: Health): string[][] {
+  return Object.entries(checks).map(([name, { status, detail }]) => [name, detail === undefined ? status : `${status}: ${detail}`]);
+}
+
+function statusRows({ pid, nodeVersion, memoryUsage, connections, turns, storage, configPaths }: Result<'gateway.status'>): string[][] {
+  return [
+    ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
+    ['connections', `${connections.http} HTTP, ${connections.websocket} WebSocket`],
+    ['turns', `${turns.running} running, ${turns.queued} waiting`],
+    ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
+    ['configuration', configPaths.join(', ')],
+  ];
+}

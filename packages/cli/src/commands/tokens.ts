@@ -1,0 +1,78 @@
+import type { ParamsInput, Result } from '@gatehouse/contract';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { renderTable, renderTime } from '../render/table.ts';
+import { type CommonFlags, withConnection } from './options.ts';
+
+type Scope = ParamsInput<'tokens.create'>['scopes'][number];
+
+/** `gatehouse tokens list | create | revoke | rotate`. */
+export function addTokensCommand(program: Command, io: Io): void {
+  const tokens = program.command('tokens').summary('list, create, revoke and rotate access tokens').description('Manages access tokens; needs a token with scope admin.');
+
+  withConnection(tokens.command('list'))
+    .description('Lists the tokens in force. Secrets are never shown again.')
+    .action(async (flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const listed = await client.call('tokens.list');
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed.tokens) : tokenTable(listed.tokens));
+    });
+
+  withConnection(tokens.command('create'))
+    .description('Creates a token and shows its secret this once.')
+    .option('--id <id>', 'name of the token (default: random)')
+    .option('--scope <scope...>', 'what it opens: rpc, api, ws, admin, mcp-client or * (default: rpc)')
+    .option('--agent <id...>', 'the only agents that it may reach')
+    .option('--expires-in <time>', 'how long it is valid, such as 90d, 12h or 30m (default: for ever)')
+    .action(async ({ id, scope, agent, expiresIn, ...flags }: CommonFlags & { id?: string; scope?: string[]; agent?: string[]; expiresIn?: string }) => {
+      const { client } = await connect(flags, io);
+      const created = await client.call('tokens.create', {
+        // An empty list would mean every scope, so the narrow one is spelled out. The server judges the names.
+        scopes: (scope ?? ['rpc']) as Scope[],
+        ...(id === undefined ? {} : { id }),
+        ...(agent === undefined ? {} : { agents: agent }),
+        ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod(expiresIn) }),
+      });
+      printSecret(created, flags, io);
+    });
+
+  withConnection(tokens.command('revoke <id>'))
+    .description('Revokes a token at once; its open connections are closed.')
+    .action(async (id: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const revoked = await client.call('tokens.revoke', { id });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(revoked) : `Revoked ${revoked.id}.`);
+    });
+
+  withConnection(tokens.command('rotate <id>'))
+    .description('Replaces the secret of a token and shows the new one this once.')
+    .action(async (id: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      printSecret(await client.call('tokens.rotate', { id }), flags, io);
+    });
+}
+
+function tokenTable(tokens: Result<'tokens.list'>['tokens']): string {
+  return renderTable(
+    ['Id', 'Scopes', 'Agents', 'From', 'Created', 'Expires', 'Last used'],
+    tokens.map((one) => [one.id, one.scopes.join(' '), one.agents?.join(' ') ?? 'all', one.source, renderTime(one.createdAt), renderTime(one.expiresAt), renderTime(one.lastUsedAt)]),
+  );
+}
+
+/** The secret alone goes to standard output, so that it can be redirected into a file. */
+function printSecret(created: Result<'tokens.create'>, flags: CommonFlags, io: Io): void {
+  if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(created));
+  printLine(io.stderr, `Token ${created.id}, scopes ${created.scopes.join(' ')}${created.expiresAt === undefined ? '' : `, expires ${renderTime(created.expiresAt)}`}. ${created.message}`);
+  printLine(io.stdout, created.secret);
+}
+
+const periodMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function readPeriod(text: string): number {
+  const [, count, unit = ''] = /^(\d+)([mhd])$/.exec(text) ?? [];
+  const ms = Number(count) * (periodMs[unit] ?? Number.NaN);
+  if (!(ms > 0)) throw usageError(`--expires-in: expected a number with m, h or d, such as 90d, got ${JSON.stringify(text)}.`);
+  return ms;
+}

@@ -1,0 +1,41 @@
+import { type ChatRequest, type Client, GatehouseError, type Usage } from '@gatehouse/client';
+import { type Io, printLine } from '../io.ts';
+
+/** What a turn left behind: the text so far when it was stopped. */
+export interface Turn {
+  readonly content: string;
+  readonly finishReason: string | undefined;
+  readonly usage: Usage | undefined;
+  readonly wasStopped: boolean;
+}
+
+export interface TurnOptions {
+  /** Aborting stops the turn and keeps what was written so far. */
+  readonly signal: AbortSignal;
+  readonly onText: (piece: string) => void;
+}
+
+export async function runTurn(client: Client, request: ChatRequest, { signal, onText }: TurnOptions): Promise<Turn> {
+  let content = '';
+  let finishReason: string | undefined;
+  let usage: Usage | undefined;
+  try {
+    for await (const event of client.streamChat(request, { signal })) {
+      if (event.type === 'finish') finishReason = event.turnReason ?? event.reason;
+      if (event.type === 'usage') usage = event.usage;
+      if (event.type === 'delta') {
+        content += event.text;
+        onText(event.text);
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted || error instanceof GatehouseError) throw error;
+  }
+  return { content, finishReason, usage, wasStopped: signal.aborted };
+}
+
+/** Says why an answer may be incomplete. */
+export function noteFinish({ finishReason, wasStopped }: Turn, io: Io): void {
+  if (wasStopped) printLine(io.stderr, '(stopped)');
+  else if (finishReason !== undefined && finishReason !== 'stop' && finishReason !== 'command') printLine(io.stderr, `(ended early: ${finishReason})`);
+}

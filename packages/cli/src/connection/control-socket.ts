@@ -1,0 +1,73 @@
+import { type IncomingMessage, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import type { Fetch } from '@gatehouse/client';
+import { CliError } from '../failure.ts';
+
+/** Answer of `GET /control/info`; `address` is null when the daemon has no listener. */
+export interface ControlInfo {
+  readonly address: string | null;
+  readonly pid: number;
+  readonly version: string;
+}
+
+interface ControlRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Sends one request over the owner-only socket; undefined when no daemon listens there. */
+function send(socketFile: string, { method, path, headers, body, signal }: ControlRequest): Promise<IncomingMessage | undefined> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ socketPath: socketFile, method, path, headers: { host: 'localhost', ...headers }, ...(signal === undefined ? {} : { signal }) }, resolve);
+    outgoing.on('error', (error: NodeJS.ErrnoException) => {
+      // EINVAL and ENAMETOOLONG: the path is longer than a socket address takes, so no daemon can listen there either.
+      if (['ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'EINVAL', 'ENAMETOOLONG'].includes(error.code ?? '')) resolve(undefined);
+      else if (error.code === 'EACCES') reject(new CliError(`${socketFile} belongs to another user.`, { hint: 'Run this command as the user that runs the daemon.' }));
+      else reject(error);
+    });
+    outgoing.end(body);
+  });
+}
+
+/** Asks the daemon of this home where it listens; undefined when none runs. */
+export async function askControlInfo(socketFile: string): Promise<ControlInfo | undefined> {
+  const incoming = await send(socketFile, { method: 'GET', path: '/control/info', signal: AbortSignal.timeout(5_000) });
+  if (incoming === undefined) return undefined;
+  const text = await readAll(incoming);
+  const info: Partial<ControlInfo> = incoming.statusCode === 200 ? JSON.parse(text) : {};
+  if (typeof info.pid !== 'number') throw new CliError(`What answers at ${socketFile} is not a Gatehouse daemon (status ${incoming.statusCode}).`);
+  return { address: typeof info.address === 'string' ? info.address : null, pid: info.pid, version: String(info.version) };
+}
+
+/** Starts a job of the daemon and yields its lines; undefined when no daemon runs. */
+export async function startControlJob(socketFile: string, path: string, params: object): Promise<AsyncIterable<string> | undefined> {
+  const incoming = await send(socketFile, { method: 'POST', path, headers: { 'content-type': 'application/json' }, body: JSON.stringify(params) });
+  return incoming === undefined ? undefined : createInterface({ input: incoming, crlfDelay: Infinity });
+}
+
+/** A `fetch` for the client that goes over the socket, where the daemon trusts the owner and asks for no token. */
+export function socketFetch(socketFile: string): Fetch {
+  return async (url, init) => {
+    const incoming = await send(socketFile, {
+      method: init.method ?? 'GET',
+      path: new URL(url).pathname,
+      headers: Object.fromEntries(new Headers(init.headers)),
+      body: typeof init.body === 'string' ? init.body : undefined,
+      signal: init.signal ?? undefined,
+    });
+    if (incoming === undefined) throw new Error(`no daemon listens on ${socketFile}`);
+    const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values]) => (values ?? []).map((value): [string, string] => [name, value]));
+    const status = incoming.statusCode ?? 500;
+    return new Response(status === 204 ? null : Readable.toWeb(incoming), { status, headers });
+  };
+}
+
+async function readAll(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}

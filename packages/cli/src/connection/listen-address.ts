@@ -1,0 +1,47 @@
+/** What `config.yaml` says about the listener, as far as the command needs it. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const defaults: ListenAddress = { host: '127.0.0.1', port: 4766 };
+
+/**
+ * Reads `gateway.host` and `gateway.port` out of `config.yaml`, in block or flow form. The daemon owns the real reader;
+ * this one only has to find two scalars, and what it does not understand it leaves at the default.
+ */
+export function readListenAddress(yaml: string, env: Readonly<Record<string, string | undefined>>): ListenAddress {
+  const section = gatewaySection(yaml);
+  const port = Number(scalar(section, 'port', env));
+  return { host: scalar(section, 'host', env) ?? defaults.host, port: Number.isInteger(port) && port > 0 ? port : defaults.port };
+}
+
+/** The lines of the section in its own indentation only, so that a `port` further inside is not taken for the listener's. */
+function gatewaySection(yaml: string): string[] {
+  const lines = yaml.split(/\r?\n/).filter((line) => !/^\s*(#|$)/.test(line));
+  const start = lines.findIndex((line) => /^gateway\s*:/.test(line));
+  if (start === -1) return [];
+  const flow = /^gateway\s*:\s*\{(.*)\}/.exec(lines[start] ?? '')?.[1];
+  if (flow !== undefined) return flow.split(',').map((entry) => entry.trim());
+  const rest = lines.slice(start + 1);
+  const end = rest.findIndex((line) => /^\S/.test(line));
+  const inside = end === -1 ? rest : rest.slice(0, end);
+  const indent = /^\s*/.exec(inside[0] ?? '')?.[0] ?? '';
+  return inside.filter((line) => line.startsWith(indent) && !/^\s/.test(line.slice(indent.length))).map((line) => line.trim());
+}
+
+function scalar(section: readonly string[], key: string, env: Readonly<Record<string, string | undefined>>): string | undefined {
+  for (const line of section) {
+    const match = /^["']?([A-Za-z]+)["']?\s*:\s*(?:"([^"]*)"|'([^']*)'|([^\s#]+))/.exec(line);
+    if (match?.[1] !== key) continue;
+    return (match[2] ?? match[3] ?? match[4])?.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => env[name] ?? '');
+  }
+  return undefined;
+}
+
+/** A listener on all addresses is reached over the loopback one. */
+export function toUrl({ host, port }: ListenAddress): string {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
+  if (host === '::') return `http://[::1]:${port}`;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

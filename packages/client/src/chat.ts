@@ -1,0 +1,84 @@
+import type { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from '@gatehouse/contract';
+import type { CallOptions } from './calls.ts';
+import { createError } from './errors.ts';
+import { type Http, replyContext } from './http.ts';
+import { readEventStream } from './sse.ts';
+import { errorFromV1, isRecord, type ReplyContext } from './wire.ts';
+
+/** What to ask: `model` is `provider/model`, a bare model id, or an agent as `agent/<id>`. */
+export type ChatRequest = Omit<ChatCompletionRequest, 'stream' | 'stream_options'>;
+
+export type Usage = ChatCompletion['usage'];
+export type ChatFinish = ChatCompletion['choices'][number]['finish_reason'];
+
+/** `reason` is what `/v1` says, `turnReason` why the turn really ended (such as `max_steps`). `usage` comes last. */
+export type ChatEvent =
+  | { readonly type: 'delta'; readonly text: string }
+  | { readonly type: 'finish'; readonly reason: ChatFinish; readonly turnReason: string | undefined }
+  | { readonly type: 'usage'; readonly usage: Usage };
+
+export interface StreamOptions extends CallOptions {
+  /** Silence after which the connection counts as dead, in milliseconds. */
+  readonly idleTimeoutMs?: number;
+}
+
+export type Chat = (request: ChatRequest, options?: CallOptions) => Promise<ChatCompletion>;
+export type StreamChat = (request: ChatRequest, options?: StreamOptions) => AsyncGenerator<ChatEvent, void, undefined>;
+
+const path = '/v1/chat/completions';
+
+/** Both are never repeated: a completion costs money. Leaving the loop of `streamChat` aborts the turn at the server. */
+export function createChat(http: Http, defaultTimeoutMs: number): { chat: Chat; streamChat: StreamChat } {
+  return {
+    async chat(request, { signal, timeoutMs = defaultTimeoutMs } = {}) {
+      const { body } = await http.json({ method: 'POST', path, body: { ...request, stream: false }, signal, timeoutMs });
+      return body as ChatCompletion;
+    },
+    async *streamChat(request, { signal, timeoutMs = defaultTimeoutMs, idleTimeoutMs = 60_000 } = {}) {
+      const { response, toFailure } = await http.open({
+        method: 'POST',
+        path,
+        body: { ...request, stream: true },
+        headers: { accept: 'text/event-stream', 'x-gatehouse-extensions': '1' },
+        signal,
+        timeoutMs,
+      });
+      const context = replyContext(response);
+      if (response.body === null) throw createError({ ...context, code: 'bad_reply', message: 'The server answered without a body.' });
+      try {
+        for await (const data of readEventStream(response.body, idleTimeoutMs)) {
+          if (data === '[DONE]') return;
+          yield* eventsOf(data, context);
+        }
+      } catch (error) {
+        throw toFailure(error);
+      }
+      throw createError({ ...context, code: 'connection_failed', message: 'The stream ended before it was complete; the text so far is not the whole answer.' });
+    },
+  };
+}
+
+function* eventsOf(data: string, context: ReplyContext): Generator<ChatEvent, void, undefined> {
+  const chunk = parseChunk(data, context);
+  const choice = chunk.choices[0];
+  if (choice?.delta.content !== undefined && choice.delta.content !== '') yield { type: 'delta', text: choice.delta.content };
+  if (choice?.finish_reason != null) yield { type: 'finish', reason: choice.finish_reason, turnReason: chunk.gatehouse?.finish_reason };
+  if (chunk.usage !== undefined) yield { type: 'usage', usage: chunk.usage };
+}
+
+function parseChunk(data: string, context: ReplyContext): ChatCompletionChunk {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch (cause) {
+    throw createError({ ...context, code: 'bad_reply', message: 'The stream holds a data line that is not JSON.', cause });
+  }
+  if (isRecord(value) && isRecord(value['error'])) throw errorFromV1(value['error'], context);
+  if (!isChunk(value)) throw createError({ ...context, code: 'bad_reply', message: 'The stream holds a data line that is not a completion chunk.' });
+  return value;
+}
+
+/** Tells a chunk from other JSON; the server keeps the contract about what is inside. */
+function isChunk(value: unknown): value is ChatCompletionChunk {
+  return isRecord(value) && Array.isArray(value['choices']) && value['choices'].every((choice) => isRecord(choice) && isRecord(choice['delta']));
+}

@@ -1,0 +1,75 @@
+import type { Health, ModelObject } from '@gatehouse/contract';
+import { type BatchEntry, type BatchOutcomes, type Call, type CallByName, type CallOptions, readReply, type Reply, type RpcRequestMessage } from './calls.ts';
+import { type Chat, createChat, type StreamChat } from './chat.ts';
+import { createError } from './errors.ts';
+import { createHttp, type HttpOptions } from './http.ts';
+import { readMethods } from './read-methods.ts';
+import { defaultRetry, type RetryOptions, withRetry } from './retry.ts';
+
+export interface ClientOptions extends HttpOptions {
+  /** For reads only: a call that changes something is never repeated. */
+  readonly retry?: Partial<RetryOptions>;
+}
+
+export interface Client {
+  /** Calls one method by `POST /rpc`. Throws a GatehouseError. */
+  readonly call: Call;
+  readonly callByName: CallByName;
+  /** Sends up to 50 calls in one request; each has an outcome of its own, in the order given. */
+  batch<const Entries extends readonly BatchEntry[]>(entries: Entries, options?: CallOptions): Promise<BatchOutcomes<Entries>>;
+  /** `GET /health`. */
+  health(options?: CallOptions): Promise<Health>;
+  /** `GET /v1/models`: configured models and, as `agent/<id>`, the agents. */
+  models(options?: CallOptions): Promise<ModelObject[]>;
+  /** One completion, whole. */
+  readonly chat: Chat;
+  /** One completion in pieces. */
+  readonly streamChat: StreamChat;
+}
+
+const readTimeoutMs = 60_000;
+const changeTimeoutMs = 660_000;
+
+/** A client of one gateway over HTTP, typed by the contract. Holds no connection and needs no closing. */
+export function createClient(options: ClientOptions): Client {
+  const http = createHttp(options);
+  const retry: RetryOptions = { ...defaultRetry, ...options.retry };
+
+  async function call(method: string, params: object = {}, { signal, timeoutMs }: CallOptions = {}): Promise<unknown> {
+    const isRead = readMethods.has(method);
+    const message: RpcRequestMessage = { jsonrpc: '2.0', id: 1, method, params };
+    const attempt = async () => {
+      const { body } = await http.json({ method: 'POST', path: '/rpc', body: message, signal, timeoutMs: timeoutMs ?? (isRead ? readTimeoutMs : changeTimeoutMs) });
+      const { outcome } = readReply(body);
+      if (!outcome.ok) throw outcome.error;
+      return outcome.result;
+    };
+    return isRead ? await withRetry(attempt, retry, signal) : await attempt();
+  }
+
+  async function batch(entries: readonly BatchEntry[], { signal, timeoutMs = changeTimeoutMs }: CallOptions = {}): Promise<Reply['outcome'][]> {
+    if (entries.length === 0) return [];
+    const messages = entries.map(({ method, params }, id): RpcRequestMessage => ({ jsonrpc: '2.0', id, method, params: params ?? {} }));
+    const { body } = await http.json({ method: 'POST', path: '/rpc', body: messages, signal, timeoutMs });
+    if (!Array.isArray(body)) {
+      const { outcome } = readReply(body);
+      throw outcome.ok ? createError({ code: 'bad_reply', message: 'The server answered a batch with a single reply.' }) : outcome.error;
+    }
+    const replies = new Map(body.map(readReply).map(({ id, outcome }) => [id, outcome]));
+    return entries.map((_, id) => replies.get(id) ?? { ok: false, error: createError({ code: 'bad_reply', message: 'The server left this call of the batch unanswered.' }) });
+  }
+
+  function get(path: string, { signal, timeoutMs = readTimeoutMs }: CallOptions): Promise<unknown> {
+    return withRetry(async () => (await http.json({ method: 'GET', path, signal, timeoutMs })).body, retry, signal);
+  }
+
+  return {
+    // The one place where an answer gets its type: the server keeps the contract's promise about results.
+    call: call as Call,
+    callByName: call,
+    batch: batch as Client['batch'],
+    health: async (callOptions = {}) => (await get('/health', callOptions)) as Health,
+    models: async (callOptions = {}) => ((await get('/v1/models', callOptions)) as { data: ModelObject[] }).data,
+    ...createChat(http, changeTimeoutMs),
+  };
+}

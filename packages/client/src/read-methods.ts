@@ -1,0 +1,23 @@
+// Made by tools/gen.ts from the contract.
+import type { MethodName } from '@gatehouse/contract';
+
+/** Methods of risk `read`: calling one twice changes nothing. */
+export const readMethods: ReadonlySet<string> = new Set<MethodName>([
+  'agent.cacheStats',
+  'agent.getOperationModels',
+  'agents.get',
+  'agents.list',
+  'config.read',
+  'config.schema',
+  'gateway.status',
+  'models.list',
+  'models.list_providers',
+  'models.test',
+  'rpc.discover',
+  'session.export',
+  'session.history',
+  'session.list',
+  'session.status',
+  'system.ping',
+  'tokens.list',
+]);

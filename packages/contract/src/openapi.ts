@@ -1,0 +1,161 @@
+import { errorCatalogue } from './errors.ts';
+import { HttpError } from './http/health.ts';
+import { type Route, type RouteFamily, routes } from './http/routes.ts';
+import { RpcReply } from './http/rpc.ts';
+import { V1Error } from './http/v1-error.ts';
+import { createSchemaWriter, type Json, type JsonObject, type SchemaUse } from './json-schema.ts';
+
+export type OpenApiDocument = {
+  openapi: string;
+  info: { title: string; version: string; description: string; license: { name: string; identifier: string } };
+  servers: { url: string }[];
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, JsonObject>>;
+  components: { schemas: Record<string, JsonObject>; securitySchemes: JsonObject };
+};
+
+export interface OpenApiOptions {
+  readonly version: string;
+  readonly baseUrl?: string;
+}
+
+const errorBodies: Record<RouteFamily, SchemaUse> = {
+  v1: { schema: V1Error, side: 'output' },
+  api: { schema: HttpError, side: 'output' },
+  rpc: { schema: RpcReply, side: 'output' },
+};
+
+const families: Record<RouteFamily, string> = {
+  v1: 'Chat-shaped routes for the usual client libraries; errors as `{error: {message, type, param, code}}`.',
+  api: 'Health, documents and the REST routes; errors as `{error, code, requestId}`.',
+  rpc: 'JSON-RPC 2.0; errors as JSON-RPC replies.',
+};
+
+/** The OpenAPI 3.1 document of the route table: what `/openapi.json` answers and the reference keeps. */
+export function openApiDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: OpenApiOptions): OpenApiDocument {
+  const all = Object.entries<Route>(routes);
+  const writer = createSchemaWriter([...all.flatMap(([, route]) => usesOf(route)), ...Object.values(errorBodies)], {
+    target: 'draft-2020-12',
+    refPrefix: '#/components/schemas/',
+  });
+  const paths: Record<string, Record<string, JsonObject>> = {};
+  for (const [name, route] of all) {
+    const path = openApiPath(route.path);
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeRoute(name, route, writer) };
+  }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Gatehouse',
+      version,
+      description: 'The HTTP routes of the gateway. Every reply carries `x-request-id`.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: baseUrl }],
+    tags: Object.entries(families).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: writer.components(),
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An access token of the gateway.' } },
+    },
+  };
+}
+
+/** Statuses that a route may answer besides its success, in order. */
+export function errorStatuses(route: Route): number[] {
+  return [
+    ...(route.body === undefined ? [] : [400]),
+    ...(route.scope === 'none' ? [] : [401, 403]),
+    ...(route.path.includes(':') || route.path.includes('*') || (route.family === 'v1' && route.body !== undefined) ? [404] : []),
+    ...(route.body === undefined ? [] : [413, 415]),
+    ...(route.rateLimited ? [429] : []),
+    500,
+    ...(route.rateLimited ? [503] : []),
+  ];
+}
+
+type Writer = ReturnType<typeof createSchemaWriter>;
+
+function usesOf(route: Route): SchemaUse[] {
+  return [
+    ...(route.body === undefined ? [] : [{ schema: route.body, side: 'input' as const }]),
+    ...[route.response, route.streamed].flatMap((schema) => (schema === undefined ? [] : [{ schema, side: 'output' as const }])),
+  ];
+}
+
+/** `/v1/models/*id` → `/v1/models/{id}`. */
+function openApiPath(path: string): string {
+  return path.replaceAll(/[:*]([A-Za-z]+)/g, '{$1}');
+}
+
+function describeRoute(name: string, route: Route, writer: Writer): JsonObject {
+  const parameters = [...pathParameters(route), ...queryParameters(route)];
+  return {
+    operationId: name,
+    summary: route.summary,
+    tags: [route.family],
+    security: route.scope === 'none' ? [] : [{ bearer: [] }],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(route.body === undefined ? {} : { requestBody: { required: true, content: json(writer.schema({ schema: route.body, side: 'input' })) } }),
+    responses: { ...success(name, route, writer), ...failures(route, writer) },
+    'x-scope': route.scope,
+    'x-rate-limited': route.rateLimited,
+  };
+}
+
+function json(schema: JsonObject): JsonObject {
+  return { 'application/json': { schema } };
+}
+
+function pathParameters(route: Route): JsonObject[] {
+  return [...route.path.matchAll(/([:*])([A-Za-z]+)/g)].map(([, kind, name]) => ({
+    name: name ?? '',
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+    ...(kind === '*' ? { description: 'All that remains of the path; slashes may be given as they are or percent-encoded.' } : {}),
+  }));
+}
+
+function queryParameters(route: Route): JsonObject[] {
+  return Object.entries(route.query ?? {}).map(([name, description]) => ({ name, in: 'query', required: false, description, schema: { type: 'string' } }));
+}
+
+function success(name: string, route: Route, writer: Writer): JsonObject {
+  if (name === 'ws') return { '101': { description: 'The connection is a WebSocket now; each text frame is a JSON-RPC message.' } };
+  const content: Record<string, Json> = route.response === undefined ? {} : { ...json(writer.schema({ schema: route.response, side: 'output' })) };
+  if (route.streamed !== undefined) {
+    content['text/event-stream'] = {
+      schema: {
+        type: 'string',
+        description: 'With `stream: true`: one `data:` line per chunk in the shape of `x-event`, ended by `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is one data line with the error body, then `[DONE]`.',
+      },
+      'x-event': writer.schema({ schema: route.streamed, side: 'output' }),
+    };
+  }
+  return {
+    '200': { description: 'Success.', headers: { 'x-request-id': { description: 'Id of the request, as in the log.', schema: { type: 'string' } } }, content },
+    ...(name === 'rpc' ? { '204': { description: 'The body held notifications only.' } } : {}),
+    ...(route.query?.['ready'] === undefined ? {} : { '503': { description: 'Asked with `?ready`: not ready yet, or draining.', content } }),
+  };
+}
+
+const statusTexts: Record<number, string> = {
+  400: 'The body is not valid JSON, or a field is missing, unknown or has a wrong value.',
+  401: errorCatalogue.unauthenticated.text,
+  403: errorCatalogue.insufficient_scope.text,
+  404: errorCatalogue.not_found.text,
+  413: errorCatalogue.payload_too_large.text,
+  415: errorCatalogue.unsupported_media_type.text,
+  429: 'Too many requests; `Retry-After` says in how many seconds to try again.',
+  500: errorCatalogue.internal.text,
+  503: errorCatalogue.unavailable.text,
+};
+
+function failures(route: Route, writer: Writer): JsonObject {
+  const content = json(writer.schema(errorBodies[route.family]));
+  const retryAfter = { headers: { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } } } };
+  return Object.fromEntries(
+    errorStatuses(route).map((status) => [String(status), { description: statusTexts[status] ?? 'Failure.', ...(status === 429 ? retryAfter : {}), content }]),
+  );
+}

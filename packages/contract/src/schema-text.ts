@@ -1,0 +1,114 @@
+import { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
+
+/** Finds a shared shape by the last part of its reference. */
+export type SchemaLookup = (name: string) => JsonObject | undefined;
+
+/** One property of an object, nested ones with the whole path: `a.b`, `list[].c`, `map.<key>.d`. */
+export interface SchemaRow {
+  readonly path: string;
+  /** The schema with a reference at its top resolved; `reference` keeps the name. */
+  readonly schema: JsonObject;
+  readonly reference: string | undefined;
+  readonly required: boolean;
+}
+
+/** Replaces a reference at the top of a schema by what it names; words beside the reference win over those of the target. */
+export function resolveSchema(schema: JsonObject, lookup: SchemaLookup): { schema: JsonObject; reference: string | undefined } {
+  const { allOf, $ref, ...beside } = schema;
+  const only = Array.isArray(allOf) && allOf.length === 1 ? allOf[0] : undefined;
+  const reference = typeof $ref === 'string' ? $ref : isJsonObject(only) && typeof only['$ref'] === 'string' ? only['$ref'] : undefined;
+  if (reference === undefined) return { schema, reference };
+  const name = reference.slice(reference.lastIndexOf('/') + 1);
+  const target = lookup(name);
+  if (target === undefined) throw new Error(`The schema refers to ${reference}, which is not there.`);
+  return { schema: { ...resolveSchema(target, lookup).schema, ...beside }, reference: name };
+}
+
+export interface RowOptions {
+  readonly lookup: SchemaLookup;
+  /** True opens shared shapes too; false leaves them to their own heading. */
+  readonly openReferences: boolean;
+}
+
+/** The properties of an object schema as rows, depth first, in declared order. */
+export function schemaRows(schema: JsonObject, options: RowOptions, prefix = ''): SchemaRow[] {
+  const { properties, required, additionalProperties } = resolveSchema(schema, options.lookup).schema;
+  const mandatory = new Set(Array.isArray(required) ? required : []);
+  const rows: SchemaRow[] = [];
+  for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
+    if (!isJsonObject(property)) continue;
+    const path = prefix + name;
+    const resolved = resolveSchema(property, options.lookup);
+    rows.push({ path, ...resolved, required: mandatory.has(name) });
+    if (resolved.reference === undefined || options.openReferences) rows.push(...rowsInside(resolved.schema, options, path));
+  }
+  if (isJsonObject(additionalProperties) && Object.keys(additionalProperties).length > 0) {
+    const path = `${prefix}<key>`;
+    const resolved = resolveSchema(additionalProperties, options.lookup);
+    rows.push({ path, ...resolved, required: false });
+    if (resolved.reference === undefined || options.openReferences) rows.push(...rowsInside(resolved.schema, options, path));
+  }
+  return rows;
+}
+
+function rowsInside(schema: JsonObject, options: RowOptions, path: string): SchemaRow[] {
+  const { items, anyOf, oneOf } = schema;
+  const choices = anyOf ?? oneOf;
+  if (Array.isArray(choices)) {
+    const rows = choices.filter(isJsonObject).flatMap((choice) => {
+      const { schema: resolved, reference } = resolveSchema(choice, options.lookup);
+      return reference === undefined || options.openReferences ? rowsInside(resolved, options, path) : [];
+    });
+    // Alternatives often share a key, such as the one that tells them apart; it is listed once.
+    return rows.filter((row, index) => rows.findIndex((other) => other.path === row.path) === index);
+  }
+  if (!isJsonObject(items)) return schemaRows(schema, options, `${path}.`);
+  const element = resolveSchema(items, options.lookup);
+  return element.reference === undefined || options.openReferences ? schemaRows(element.schema, options, `${path}[].`) : [];
+}
+
+/** The type of a value in a few words: `integer, 1 to 200`, `"a" or "b"`, `list of AgentId`. */
+export function typeText(schema: JsonObject, nameOf: (reference: string) => string = (name) => name): string {
+  const { $ref, allOf, anyOf, oneOf, type, items, additionalProperties, properties } = schema;
+  if (typeof $ref === 'string') return nameOf($ref.slice($ref.lastIndexOf('/') + 1));
+  if (Array.isArray(allOf) && isJsonObject(allOf[0])) return typeText(allOf[0], nameOf);
+  if ('const' in schema) return JSON.stringify(schema['const']);
+  if (Array.isArray(schema['enum'])) return alternatives(schema['enum'].map((value) => JSON.stringify(value)));
+  const choices = anyOf ?? oneOf;
+  if (Array.isArray(choices)) return alternatives(choices.flatMap((choice) => (isJsonObject(choice) ? [typeText(choice, nameOf)] : [])));
+  if (Array.isArray(type)) return alternatives(type.map(String));
+  if (type === 'array') return `list of ${isJsonObject(items) ? typeText(items, nameOf) : 'any value'}${bounds(schema, 'minItems', 'maxItems', '')}`;
+  if (type === 'object' && properties === undefined) {
+    const isMap = isJsonObject(additionalProperties) && Object.keys(additionalProperties).length > 0;
+    return isMap ? `map of ${typeText(additionalProperties, nameOf)}` : 'object';
+  }
+  if (type === 'string') return (isRealFormat(schema['format']) ? `string (${schema['format']})` : 'string') + bounds(schema, 'minLength', 'maxLength', ' characters');
+  if (type === 'integer' || type === 'number') return type + bounds(schema, 'minimum', 'maximum', '');
+  return typeof type === 'string' ? type : 'any value';
+}
+
+/** zod also puts the names of its own checks there (`starts_with`), which say nothing to a reader. */
+function isRealFormat(format: Json | undefined): format is string {
+  return typeof format === 'string' && !format.includes('_');
+}
+
+function alternatives(texts: readonly string[]): string {
+  const unique = [...new Set(texts)];
+  const last = unique.at(-1) ?? 'any value';
+  return unique.length < 2 ? last : `${unique.slice(0, -1).join(', ')} or ${last}`;
+}
+
+function bounds(schema: JsonObject, lowKey: string, highKey: string, unit: string): string {
+  const low = bound(schema[lowKey]);
+  const high = bound(schema[highKey]);
+  if (low === undefined && high === undefined) return '';
+  if (low !== undefined && low === high) return `, exactly ${low}${unit}`;
+  if (low !== undefined && high !== undefined) return `, ${low} to ${high}${unit}`;
+  if (high !== undefined) return `, at most ${high}${unit}`;
+  return low === 1 && unit !== '' ? ', not empty' : `, at least ${low}${unit}`;
+}
+
+/** The ends of the safe integers are a limit of JSON numbers, not of the field. */
+function bound(value: Json | undefined): number | undefined {
+  return typeof value === 'number' && Math.abs(value) !== Number.MAX_SAFE_INTEGER ? value : undefined;
+}

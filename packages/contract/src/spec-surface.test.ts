@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { events } from './events.ts';
+import type { Method } from './method.ts';
+import { contract } from './registry.ts';
+import surface from './testdata/spec-surface.json' with { type: 'json' };
+
+/** Methods of ours that json-rpc.md does not name. */
+const beyondSpec = new Set(['rpc.discover']);
+/** Steps whose events must exist by now. */
+const finishedSteps = new Set(['1']);
+
+const scopes = new Map<string, string | null>(Object.entries(surface.methods));
+const registered = Object.entries<Method>(contract);
+
+test.each(registered)('%s is part of the specified surface', (name) => {
+  expect(scopes.has(name) || beyondSpec.has(name)).toBe(true);
+});
+
+test.each(registered)('%s asks for the scope that the specification gives', (name, one) => {
+  const specified = scopes.get(name) ?? null;
+  expect(specified === null ? [one.scope] : specified.split('+')).toContain(one.scope);
+});
+
+test('methods that must not be registered are not', () => {
+  expect(registered.map(([name]) => name).filter((name) => surface.neverRegistered.includes(name))).toEqual([]);
+});
+
+test('every event of the finished steps is declared', () => {
+  const due = Object.entries(surface.events).filter(([, step]) => finishedSteps.has(step));
+  expect(due.length).toBeGreaterThan(0);
+  expect(due.map(([kind]) => kind).filter((kind) => !(kind in events))).toEqual([]);
+});
+
+test('no event is declared that the specification does not know', () => {
+  const known = { ...surface.events, ...surface.trajectoryEvents };
+  expect(Object.keys(events).filter((kind) => !(kind in known))).toEqual([]);
+});

@@ -1,0 +1,45 @@
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { ModelMessage } from '../../llm/model.ts';
+import type { ConversationAddress } from '../turns/api.ts';
+
+/** A conversation as a turn sees it; it may not have been stored yet. */
+export interface ConversationTarget {
+  readonly ref: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  /** Owner of the rows: the caller, or the owner of an existing conversation that an admin continues by its reference. */
+  readonly principalId: string;
+}
+
+export interface SessionsApi {
+  /** Where a turn goes: an existing conversation by its reference, or the caller's own partition by key. */
+  target(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
+  /** The conversation so far, oldest first, newest part only when it is very long. */
+  history(ref: string): Promise<ModelMessage[]>;
+}
+
+export interface MessageRow {
+  readonly seq: number;
+  readonly turnId: string;
+  readonly role: 'user' | 'assistant' | 'tool';
+  readonly content: string;
+  /** JSON of `toolCalls`, or of `toolCallId`, `toolName` and `isError`. */
+  readonly toolJson: string | null;
+  readonly createdAtMs: number;
+}
+
+/** What one turn adds to its conversation. */
+export interface NewMessages {
+  readonly ref: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly sessionKey: string;
+  readonly turnId: string;
+  readonly steps: number;
+  readonly toolCalls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costNano: number;
+  readonly messages: readonly { readonly role: MessageRow['role']; readonly content: string; readonly toolJson: string | null; readonly createdAtMs: number }[];
+  readonly atMs: number;
+}

@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto';
+import type { SessionKeyObject } from '@gatehouse/contract';
+import type * as z from 'zod';
+
+export type SessionKeyParts = z.output<typeof SessionKeyObject>;
+
+/** The one tenant of an installation; part of every scope so that a later step can have several. */
+export const tenantId = 'default';
+
+const encodePart = (part: string) => part.replaceAll('%', '%25').replaceAll(':', '%3A');
+const decodePart = (part: string) => part.replaceAll(/%3A/gi, ':').replaceAll('%25', '%');
+
+/** `userId:channelId[:peerId]`; a separator inside a part is percent-encoded, so no part can imitate another key. */
+export function printSessionKey(key: SessionKeyParts): string {
+  const printed = `${encodePart(key.userId)}:${encodePart(key.channelId)}`;
+  return key.peerId === undefined ? printed : `${printed}:${encodePart(key.peerId)}`;
+}
+
+export function parseSessionKey(key: SessionKeyParts | string): SessionKeyParts {
+  if (typeof key !== 'string') return key;
+  const [userId = '', channelId = '', peerId] = key.split(':').map(decodePart);
+  return peerId === undefined ? { userId, channelId } : { userId, channelId, peerId };
+}
+
+/**
+ * Digest of a conversation's scope (decisions §2). The partition belongs to the principal, so two tokens that use the
+ * same key have two conversations; fields are length-delimited, so no field can spill into its neighbour.
+ */
+export function conversationRef(agentId: string, principalId: string, key: SessionKeyParts): string {
+  const hash = createHash('sha256');
+  for (const field of ['gatehouse conversation', '1', tenantId, agentId, 'principal-key', principalId, key.userId, key.channelId, key.peerId ?? '']) {
+    hash.update(`${Buffer.byteLength(field)}:${field}`);
+  }
+  hash.update(key.peerId === undefined ? 'no peer' : 'peer');
+  return `cv_${hash.digest('base64url')}`;
+}

@@ -1,0 +1,51 @@
+import type { Migration } from '../../kernel/db/operation.ts';
+
+export const sessionMigrations: readonly Migration[] = [
+  {
+    id: '010-conversations',
+    up: [
+      `CREATE TABLE conversation (
+        id INTEGER PRIMARY KEY,
+        ref TEXT NOT NULL UNIQUE,
+        tenant_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        last_seq INTEGER NOT NULL,
+        message_count INTEGER NOT NULL,
+        turn_count INTEGER NOT NULL,
+        step_count INTEGER NOT NULL,
+        tool_call_count INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cost_nano INTEGER NOT NULL,
+        created_at_ms INTEGER NOT NULL,
+        updated_at_ms INTEGER NOT NULL
+      )`,
+      `CREATE INDEX conversation_by_agent ON conversation (tenant_id, agent_id, updated_at_ms)`,
+      `CREATE INDEX conversation_by_key ON conversation (tenant_id, agent_id, session_key)`,
+      `CREATE TABLE message (
+        id INTEGER PRIMARY KEY,
+        conversation_id INTEGER NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        turn_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        content TEXT NOT NULL,
+        tool_json TEXT,
+        created_at_ms INTEGER NOT NULL,
+        UNIQUE (conversation_id, seq)
+      )`,
+      `CREATE TABLE session_archive (
+        id TEXT PRIMARY KEY,
+        ref TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        metadata_json TEXT NOT NULL,
+        messages_json TEXT NOT NULL,
+        archived_at_ms INTEGER NOT NULL
+      )`,
+    ],
+  },
+];

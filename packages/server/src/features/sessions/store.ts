@@ -1,0 +1,231 @@
+import { AppError } from '../../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../kernel/db/operation.ts';
+import type { MessageRow, NewMessages } from './api.ts';
+import { tenantId } from './conversation.ts';
+
+export interface ConversationRow {
+  readonly id: number;
+  readonly ref: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly kind: 'dm' | 'group' | 'sub-agent' | 'v1';
+  readonly sessionKey: string;
+  readonly lastSeq: number;
+  readonly messageCount: number;
+  readonly turnCount: number;
+  readonly stepCount: number;
+  readonly toolCallCount: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costNano: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+const columns = [
+  'id',
+  'ref',
+  'agent_id as agentId',
+  'principal_id as principalId',
+  'kind',
+  'session_key as sessionKey',
+  'last_seq as lastSeq',
+  'message_count as messageCount',
+  'turn_count as turnCount',
+  'step_count as stepCount',
+  'tool_call_count as toolCallCount',
+  'input_tokens as inputTokens',
+  'output_tokens as outputTokens',
+  'cost_nano as costNano',
+  'created_at_ms as createdAtMs',
+  'updated_at_ms as updatedAtMs',
+] as const;
+
+type Growth = Omit<NewMessages, 'messages'> & { readonly count: number };
+
+const growConversation = query<Growth, { id: number; lastSeq: number }>(({ db, sql, p }) =>
+  db
+    .insertInto('conversation')
+    .values({
+      ref: p('ref'),
+      tenant_id: tenantId,
+      agent_id: p('agentId'),
+      principal_id: p('principalId'),
+      kind: 'dm',
+      session_key: p('sessionKey'),
+      last_seq: p('count'),
+      message_count: p('count'),
+      turn_count: 1,
+      step_count: p('steps'),
+      tool_call_count: p('toolCalls'),
+      input_tokens: p('inputTokens'),
+      output_tokens: p('outputTokens'),
+      cost_nano: p('costNano'),
+      created_at_ms: p('atMs'),
+      updated_at_ms: p('atMs'),
+    })
+    .onConflict((conflict) =>
+      conflict.column('ref').doUpdateSet({
+        last_seq: sql`conversation.last_seq + excluded.last_seq`,
+        message_count: sql`conversation.message_count + excluded.message_count`,
+        turn_count: sql`conversation.turn_count + 1`,
+        step_count: sql`conversation.step_count + excluded.step_count`,
+        tool_call_count: sql`conversation.tool_call_count + excluded.tool_call_count`,
+        input_tokens: sql`conversation.input_tokens + excluded.input_tokens`,
+        output_tokens: sql`conversation.output_tokens + excluded.output_tokens`,
+        cost_nano: sql`conversation.cost_nano + excluded.cost_nano`,
+        updated_at_ms: sql`excluded.updated_at_ms`,
+      }),
+    )
+    .returning(['id', 'last_seq as lastSeq']),
+);
+
+const insertMessage = query<{ conversationId: number; seq: number; turnId: string; role: string; content: string; toolJson: string | null; createdAtMs: number }>(({ db, p }) =>
+  db.insertInto('message').values({
+    conversation_id: p('conversationId'),
+    seq: p('seq'),
+    turn_id: p('turnId'),
+    role: p('role'),
+    content: p('content'),
+    tool_json: p('toolJson'),
+    created_at_ms: p('createdAtMs'),
+  }),
+);
+
+/** Adds the messages of one turn to its conversation, which the first turn creates. Part of `commitTurn`. */
+export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
+  const count = input.messages.length;
+  const conversation = await tx.get(growConversation, { ...input, count });
+  if (conversation === undefined) throw new Error('growing a conversation returned no row');
+  const firstSeq = conversation.lastSeq - count + 1;
+  for (const [index, message] of input.messages.entries()) {
+    await tx.run(insertMessage, { conversationId: conversation.id, seq: firstSeq + index, turnId: input.turnId, ...message });
+  }
+  return { created: firstSeq === 1, firstSeq };
+}
+
+const byRef = query<{ ref: string }, ConversationRow>(({ db, p }) => db.selectFrom('conversation').select(columns).where('ref', '=', p('ref')));
+
+/** A completion of `/v1` has a turn row only; it shows as a conversation without messages. */
+const v1ByRef = query<{ ref: string }, ConversationRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('turn')
+    .select(v1Columns(sql))
+    .where('conversation_ref', '=', p('ref'))
+    .where('origin', '=', 'v1'),
+);
+
+type SqlTag = Parameters<Parameters<typeof query>[0]>[0]['sql'];
+
+function v1Columns(sql: SqlTag) {
+  return [
+    sql<number>`0`.as('id'),
+    'conversation_ref as ref',
+    'agent_id as agentId',
+    'principal_id as principalId',
+    sql<string>`'v1'`.as('kind'),
+    'session_key as sessionKey',
+    sql<number>`0`.as('lastSeq'),
+    sql<number>`0`.as('messageCount'),
+    sql<number>`1`.as('turnCount'),
+    'steps as stepCount',
+    sql<number>`0`.as('toolCallCount'),
+    'input_tokens as inputTokens',
+    'output_tokens as outputTokens',
+    sql<number>`coalesce(cost_nano, 0)`.as('costNano'),
+    'started_at_ms as createdAtMs',
+    sql<number>`coalesce(ended_at_ms, started_at_ms)`.as('updatedAtMs'),
+  ] as const;
+}
+
+export const findConversation = operation('sessions.find', async (tx, input: { readonly ref: string }): Promise<ConversationRow | undefined> => {
+  return (await tx.get(byRef, input)) ?? (await tx.get(v1ByRef, input));
+});
+
+const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({ db, p }) =>
+  db.selectFrom('conversation').select(columns).where('tenant_id', '=', tenantId).where('agent_id', '=', p('agentId')).where('session_key', '=', p('sessionKey')).limit(2),
+);
+
+/** At most two conversations of any principal with this key: enough to tell one from several. */
+export const findConversationsByKey = operation('sessions.findByKey', async (tx, input: { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> => tx.all(byKey, input));
+
+export interface ListFilter {
+  readonly agentId: string;
+  /** Only conversations of this principal; all when null. */
+  readonly principalId: string | null;
+  readonly kind: 'all' | ConversationRow['kind'];
+  readonly sinceMs: number | null;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export const listConversations = operation('sessions.list', async (tx, filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number }> => {
+  const select = (fields: 'rows' | 'count') =>
+    tx.build<ConversationRow & { total: number }>((db, sql) => {
+      const v1 = filter.kind === 'v1';
+      const time = v1 ? 'started_at_ms' : 'updated_at_ms';
+      const table: string = v1 ? 'turn' : 'conversation';
+      let from = db.selectFrom(table).where('agent_id', '=', filter.agentId);
+      from = v1 ? from.where('origin', '=', 'v1') : from.where('tenant_id', '=', tenantId);
+      if (filter.principalId !== null) from = from.where('principal_id', '=', filter.principalId);
+      if (!v1 && filter.kind !== 'all') from = from.where('kind', '=', filter.kind);
+      if (filter.sinceMs !== null) from = from.where(time, '>=', filter.sinceMs);
+      if (fields === 'count') return from.select(sql<number>`count(*)`.as('total'));
+      const chosen = v1 ? from.select(v1Columns(sql)) : from.select(columns);
+      return chosen.orderBy(time, 'desc').orderBy('id', 'desc').limit(filter.limit).offset(filter.offset);
+    });
+  const [count] = await select('count');
+  return { rows: await select('rows'), total: count?.total ?? 0 };
+});
+
+const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .select(['seq', 'turn_id as turnId', 'role', 'content', 'tool_json as toolJson', 'created_at_ms as createdAtMs'])
+    .where('conversation_id', '=', p('conversationId'))
+    .where('seq', '>=', p('from'))
+    .where('seq', '<', p('to'))
+    .orderBy('seq'),
+);
+
+/** Rows by position: `seq` has no gaps, so a page is a range of the index. */
+export const readMessages = operation('sessions.messages', async (tx, input: { readonly conversationId: number; readonly offset: number; readonly limit: number }): Promise<MessageRow[]> => {
+  return tx.all(messagePage, { conversationId: input.conversationId, from: input.offset + 1, to: input.offset + 1 + input.limit });
+});
+
+/** The newest messages of a conversation, oldest first, for the model's context. */
+export const readTail = operation('sessions.tail', async (tx, input: { readonly ref: string; readonly limit: number }): Promise<MessageRow[]> => {
+  const conversation = await tx.get(byRef, { ref: input.ref });
+  if (conversation === undefined) return [];
+  return tx.all(messagePage, { conversationId: conversation.id, from: Math.max(1, conversation.lastSeq - input.limit + 1), to: conversation.lastSeq + 1 });
+});
+
+const insertArchive = query<{ id: string; ref: string; agentId: string; principalId: string; sessionKey: string; metadataJson: string; messagesJson: string; atMs: number }>(({ db, p }) =>
+  db.insertInto('session_archive').values({
+    id: p('id'),
+    ref: p('ref'),
+    agent_id: p('agentId'),
+    principal_id: p('principalId'),
+    session_key: p('sessionKey'),
+    metadata_json: p('metadataJson'),
+    messages_json: p('messagesJson'),
+    archived_at_ms: p('atMs'),
+  }),
+);
+const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversation_id', '=', p('id')));
+const deleteConversation = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));
+
+/** Archive, removal and audit row in one transaction: none without the others. */
+export const archiveConversation = operation('sessions.archive', async (tx, input: { readonly ref: string; readonly archiveId: string; readonly atMs: number; readonly audit: AuditRow }): Promise<ConversationRow> => {
+  const conversation = await tx.get(byRef, { ref: input.ref });
+  if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
+  const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
+  await tx.run(insertArchive, { ...conversation, id: input.archiveId, metadataJson: JSON.stringify(conversation), messagesJson: JSON.stringify(messages), atMs: input.atMs });
+  await tx.run(deleteMessages, { id: conversation.id });
+  await tx.run(deleteConversation, { id: conversation.id });
+  await appendAudit(tx, input.audit);
+  return conversation;
+});
+
+export const sessionOperations = [findConversation, findConversationsByKey, listConversations, readMessages, readTail, archiveConversation];

@@ -1,0 +1,22 @@
+import { createHmac, randomBytes } from 'node:crypto';
+
+const shortest = 32;
+/** What people leave standing in an example. */
+const placeholder = /change[-_ ]?me|place[-_ ]?holder|your[-_ ]?(own[-_ ]?)?(secret|token|key|password)|(replace|insert|put)[-_ ]?(this|me|your|here)|example[-_ ]?(secret|token|key)|^<.*>$|^\$\{.*\}$|^(undefined|null)+$/i;
+
+export function newSecret(): string {
+  return `gh_${randomBytes(48).toString('base64url')}`;
+}
+
+/** base64url of HMAC-SHA-256 under the pepper of the installation: random secrets need no slow hash. */
+export function digestOf(pepper: Buffer, secret: string): string {
+  return createHmac('sha256', pepper).update(secret).digest('base64url');
+}
+
+/** What is wrong with a secret that an operator chose; undefined when it will do. */
+export function secretFault(secret: string): string | undefined {
+  if (secret.trim().length < shortest) return `must have at least ${shortest} characters`;
+  if (placeholder.test(secret.trim())) return 'is a placeholder: choose a random one';
+  if (new Set(secret).size < 8) return 'is too uniform: choose a random one';
+  return undefined;
+}

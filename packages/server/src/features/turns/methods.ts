@@ -1,0 +1,42 @@
+import type { ResultInput } from '@gatehouse/contract';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { HandlersOf } from '../../kernel/handlers.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { ConversationAddress, TurnsApi } from './api.ts';
+import { cacheStats } from './store.ts';
+
+/** Handlers of `agent.execute`, `agent.stream` and `agent.cacheStats` (json-rpc.md §4). */
+export function createTurnMethods(deps: { readonly turns: TurnsApi; readonly db: Db; readonly clock: Clock; readonly log: Log }): HandlersOf<'agent.execute' | 'agent.stream' | 'agent.cacheStats'> {
+  async function execute({ message, ...address }: ConversationAddress & { readonly message: string }, call: CallContext): Promise<ResultInput<'agent.execute'>> {
+    const outcome = await deps.turns.execute({ message, address }, call);
+    return {
+      response: outcome.text,
+      tokensUsed: outcome.tokensUsed,
+      finishReason: outcome.finishReason,
+      conversationRef: outcome.conversationRef,
+      sessionKey: outcome.sessionKey,
+      agentId: outcome.agentId,
+      traceId: outcome.traceId,
+      ...(outcome.failure !== undefined && { failure: outcome.failure }),
+    };
+  }
+  return {
+    'agent.execute': execute,
+    'agent.stream': async (params, call) => {
+      deps.log.warn({ traceId: call.traceId }, 'agent.stream answers in one piece: JSON-RPC does not stream deltas');
+      return execute(params, call);
+    },
+    'agent.cacheStats': async ({ sinceMs, agentId }) => {
+      const rows = await deps.db.read(cacheStats, { sinceMs: sinceMs === undefined ? 0 : deps.clock.now() - sinceMs, agentId: agentId ?? null });
+      const providers = rows.map(({ costNano, savedNano, ...row }) => ({
+        ...row,
+        totalCost: costNano / 1e9,
+        totalCacheSaved: savedNano / 1e9,
+        cacheHitRate: row.inputTokens === 0 ? 0 : row.cacheReadTokens / row.inputTokens,
+      }));
+      return { providers, totalCacheSaved: rows.reduce((sum, row) => sum + row.savedNano, 0) / 1e9 };
+    },
+  };
+}

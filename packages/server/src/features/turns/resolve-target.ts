@@ -1,0 +1,36 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { ModelInfo } from '../../llm/model.ts';
+import type { Models } from '../../llm/models.ts';
+import type { Agent, AgentsApi } from '../agents/api.ts';
+
+const agentPrefix = 'agent/';
+
+/**
+ * What `model` of a `/v1` request means (decisions §3), in this order: a listed `provider/model`, an agent id (also
+ * `agent/<id>`), a bare model id in the default agent's provider, then in catalog order. A model goes to the default agent.
+ */
+export function resolveTarget(name: string, agents: AgentsApi, models: Models): { readonly agentId: string; readonly model?: ModelInfo } {
+  const exact = name.includes('/') ? models.resolve(name) : undefined;
+  if (exact !== undefined) return { agentId: agents.defaultId, model: exact };
+  const agentId = name.startsWith(agentPrefix) ? name.slice(agentPrefix.length) : name;
+  if (agents.find(agentId) !== undefined) return { agentId };
+  const preferred = agents.find(agents.defaultId)?.config.model;
+  const provider = preferred === undefined ? undefined : models.resolve(preferred)?.provider;
+  const model = models.resolve(name, provider);
+  if (model === undefined) throw new AppError('not_found', `Model not found: ${name}`, { param: 'model' });
+  return { agentId: agents.defaultId, model };
+}
+
+/** The models of a turn: the one asked for or the agent's own, then its fallbacks; a name that is in no catalog is passed over. */
+export function modelsFor(agent: Agent, models: Models, wanted?: ModelInfo): readonly ModelInfo[] {
+  const primary = wanted ?? primaryModel(agent, models);
+  const fallbacks = agent.config.fallbackModels.map((name) => models.resolve(name)).filter((model) => model !== undefined && model !== primary);
+  return [primary, ...fallbacks.filter((model) => model !== undefined)];
+}
+
+export function primaryModel(agent: Agent, models: Models): ModelInfo {
+  if (agent.config.model === undefined) return models.defaultModel();
+  const model = models.resolve(agent.config.model);
+  if (model === undefined) throw new AppError('precondition_failed', `Agent ${agent.id} uses model ${agent.config.model}, which no configured provider has`);
+  return model;
+}

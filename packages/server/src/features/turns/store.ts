@@ -1,0 +1,163 @@
+import { operation, query, type Tx } from '../../kernel/db/operation.ts';
+import type { NewMessages } from '../sessions/api.ts';
+
+export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
+
+export interface TurnRow {
+  readonly id: string;
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly origin: string;
+  readonly state: TurnState;
+  readonly finishReason: string | null;
+  readonly failureKind: string | null;
+  readonly model: string | null;
+  readonly steps: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** 1e-9 US dollar; null when a price was not known. */
+  readonly costNano: number | null;
+  readonly traceId: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number | null;
+}
+
+export interface ModelCallRow {
+  readonly provider: string;
+  readonly model: string;
+  readonly operation: string;
+  readonly outcome: 'ok' | 'error';
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly estimated: boolean;
+  readonly costNano: number | null;
+  /** What the cached input would have cost more at the full price, 1e-9 US dollar. */
+  readonly savedNano: number | null;
+  readonly latencyMs: number;
+  readonly responseId: string | null;
+  readonly atMs: number;
+}
+
+/** What a turn bound to a request writes at its end. */
+export interface TurnCommit {
+  readonly turn: TurnRow;
+  readonly calls: readonly ModelCallRow[];
+  /** Null for turns whose messages are not kept (`/v1`). */
+  readonly conversation: NewMessages | null;
+}
+
+/** A second write of the same turn ends the open row that the first one made. */
+const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
+  db
+    .insertInto('turn')
+    .values({
+      id: p('id'),
+      conversation_ref: p('conversationRef'),
+      session_key: p('sessionKey'),
+      agent_id: p('agentId'),
+      principal_id: p('principalId'),
+      origin: p('origin'),
+      state: p('state'),
+      finish_reason: p('finishReason'),
+      failure_kind: p('failureKind'),
+      model: p('model'),
+      steps: p('steps'),
+      input_tokens: p('inputTokens'),
+      output_tokens: p('outputTokens'),
+      cost_nano: p('costNano'),
+      trace_id: p('traceId'),
+      started_at_ms: p('startedAtMs'),
+      ended_at_ms: p('endedAtMs'),
+    })
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet({
+        state: sql`excluded.state`,
+        finish_reason: sql`excluded.finish_reason`,
+        failure_kind: sql`excluded.failure_kind`,
+        model: sql`excluded.model`,
+        steps: sql`excluded.steps`,
+        input_tokens: sql`excluded.input_tokens`,
+        output_tokens: sql`excluded.output_tokens`,
+        cost_nano: sql`excluded.cost_nano`,
+        ended_at_ms: sql`excluded.ended_at_ms`,
+      }),
+    ),
+);
+
+const insertCall = query<ModelCallRow & { turnId: string; agentId: string; principalId: string }>(({ db, p }) =>
+  db.insertInto('model_call').values({
+    turn_id: p('turnId'),
+    agent_id: p('agentId'),
+    principal_id: p('principalId'),
+    provider: p('provider'),
+    model: p('model'),
+    operation: p('operation'),
+    outcome: p('outcome'),
+    input_tokens: p('inputTokens'),
+    output_tokens: p('outputTokens'),
+    cache_read_tokens: p('cacheReadTokens'),
+    cache_write_tokens: p('cacheWriteTokens'),
+    estimated: p('estimated'),
+    cost_nano: p('costNano'),
+    saved_nano: p('savedNano'),
+    latency_ms: p('latencyMs'),
+    response_id: p('responseId'),
+    at_ms: p('atMs'),
+  }),
+);
+
+/** The turn row and one row per model call. Part of `commitTurn`. */
+export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[]): Promise<void> {
+  await tx.run(upsertTurn, turn);
+  for (const call of calls) await tx.run(insertCall, { ...call, turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId });
+}
+
+/** The row that comes before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
+export const openTurn = operation('turns.open', async (tx, turn: TurnRow): Promise<void> => {
+  await tx.run(upsertTurn, turn);
+});
+
+const abortOpen = query<{ atMs: number }>(({ db, p }) =>
+  db.updateTable('turn').set({ state: 'aborted', finish_reason: 'aborted', ended_at_ms: p('atMs') }).where('state', 'in', ['accepted', 'running']),
+);
+
+/** At start: turns bound to a request died with the process that ran them. */
+export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { readonly atMs: number }): Promise<number> => (await tx.run(abortOpen, input)).changes);
+
+export interface CacheStatsRow {
+  readonly provider: string;
+  readonly model: string;
+  readonly callCount: number;
+  readonly inputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly costNano: number;
+  readonly savedNano: number;
+}
+
+export const cacheStats = operation('turns.cacheStats', async (tx, input: { readonly sinceMs: number; readonly agentId: string | null }): Promise<CacheStatsRow[]> =>
+  tx.build<CacheStatsRow>((db, sql) => {
+    let from = db.selectFrom('model_call').where('at_ms', '>=', input.sinceMs);
+    if (input.agentId !== null) from = from.where('agent_id', '=', input.agentId);
+    return from
+      .select([
+        'provider',
+        'model',
+        sql<number>`count(*)`.as('callCount'),
+        sql<number>`sum(input_tokens)`.as('inputTokens'),
+        sql<number>`sum(cache_read_tokens)`.as('cacheReadTokens'),
+        sql<number>`sum(cache_write_tokens)`.as('cacheWriteTokens'),
+        sql<number>`coalesce(sum(cost_nano), 0)`.as('costNano'),
+        sql<number>`coalesce(sum(saved_nano), 0)`.as('savedNano'),
+      ])
+      .groupBy(['provider', 'model'])
+      .orderBy('provider')
+      .orderBy('model');
+  }),
+);
+
+export const turnOperations = [openTurn, abortOpenTurns, cacheStats];

@@ -1,0 +1,258 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { allows, type Health, type Route, routes } from '@gatehouse/contract';
+import type { AgentsApi } from '../features/agents/api.ts';
+import type { TokensApi } from '../features/tokens/api.ts';
+import type { TurnsApi } from '../features/turns/api.ts';
+import { AppError, toAppError } from '../kernel/app-error.ts';
+import type { Identity } from '../kernel/call-context.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { EventBus } from '../kernel/event-bus.ts';
+import type { Handlers } from '../kernel/handlers.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Models } from '../llm/models.ts';
+import { type ClientAddress, createAddressOf } from './address.ts';
+import { bearerOf, createAuthenticator } from './auth.ts';
+import type { GatewayConfig } from './config.ts';
+import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
+import { createRouteHandlers } from './handlers.ts';
+import { callIds, HttpCall, splitTarget } from './http-call.ts';
+import { createRateLimiter } from './limits.ts';
+import { createListener, protocolFailure, writeRaw } from './listener.ts';
+import { createOriginPolicy } from './origin.ts';
+import { sendError } from './reply.ts';
+import { createRouter } from './router.ts';
+import type { EmbedTexts } from './routes/v1-embeddings.ts';
+import { createDispatch } from './rpc/dispatch.ts';
+import { createWebSocketDoor, socketSecret } from './rpc/websocket.ts';
+import { createSocketGuard } from './socket-guard.ts';
+import { listenErrorOf } from './listen-error.ts';
+
+export interface GatewayDeps {
+  readonly config: GatewayConfig;
+  readonly handlers: Handlers;
+  readonly tokens: TokensApi;
+  readonly turns: TurnsApi;
+  readonly models: Models;
+  readonly agents: AgentsApi;
+  /** Absent: `/v1/embeddings` answers 404. */
+  readonly embedder: EmbedTexts | undefined;
+  readonly health: () => Health | Promise<Health>;
+  /** Built at the first request for them. */
+  readonly documents: { readonly openapi: () => object | Promise<object>; readonly openrpc: () => object | Promise<object> };
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What a result that breaks its declaration does: see `createDispatch`. */
+  readonly badResults?: 'throw' | 'log';
+  /** Silence after which a stream sends a comment; 15 s otherwise. */
+  readonly keepAliveMs?: number;
+}
+
+export interface Gateway extends AsyncDisposable {
+  /** Opens the listener; fails with `ListenError`. `address` is a URL. */
+  listen(): Promise<{ readonly address: string }>;
+  connections(): { readonly http: number; readonly websocket: number };
+  /** Answers a request that came over the owner-only socket: no token is asked for and no limit holds. */
+  serveOwner(incoming: IncomingMessage, outgoing: ServerResponse): void;
+  /** Stops accepting, tells probes and new calls so, closes sockets with 1001 as they fall idle; resolves when nothing runs any more or after `timeoutMs`. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** Who can open the owner-only socket owns the installation. No token has this id: it contains a colon. */
+const owner: Identity = { principalId: 'owner', tokenId: 'local:owner', scopes: ['*'] };
+
+/** How long a client may leave a complete answer untaken before its socket is cut. */
+const untakenMs = 30_000;
+const sweepMs = 5_000;
+
+/** All doors of the daemon: HTTP routes, JSON-RPC over HTTP and WebSocket. */
+export function createGateway(deps: GatewayDeps): Gateway {
+  const { config, tokens, clock, log } = deps;
+  const addressOf = createAddressOf(config.trustedProxies);
+  const origins = createOriginPolicy(config);
+  const authenticator = createAuthenticator(deps);
+  const limiter = createRateLimiter({ ...config.rateLimit, clock });
+  const router = createRouter();
+  const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
+  const handlers = createRouteHandlers(deps, { dispatch, limiter, draining: () => draining });
+  const door = createWebSocketDoor({ ...deps, dispatch, onClose: settle, limits: { maxMessageBytes: config.wsMaxMessageBytes, maxInFlight: config.wsMaxInFlight, ...config.wsMessageRateLimit } });
+  const guard = createSocketGuard({ clock });
+  const server = createListener({ maxConnections: config.maxConnections, isSocketPath: (path) => path === routes.ws.path });
+  const open = new Set<HttpCall>();
+  let draining = false;
+  let onSettled: (() => void) | undefined;
+  let cancelSweep = clock.after(sweepMs, sweep);
+
+  /** The order in which every request is checked; each step may end it. */
+  async function serve(call: HttpCall, address: ClientAddress): Promise<void> {
+    call.outgoing.setHeader('x-request-id', call.requestId);
+    call.outgoing.setHeader('x-content-type-options', 'nosniff');
+    if (draining) call.outgoing.setHeader('connection', 'close');
+    const own = call.identity === owner;
+    try {
+      if (!own) origins.checkHost(call.incoming);
+      const origin = own ? undefined : origins.checkOrigin(call.incoming);
+      if (origin !== undefined) allowOrigin(call, origin);
+      const found = router.match(call.incoming.method ?? '', call.path);
+      if (origin !== undefined && isPreflight(call)) return answerPreflight(call, 'route' in found ? [found.route.method] : found.allow);
+      if (!own && (!('route' in found) || found.route.rateLimited)) {
+        identify(call, address);
+        admit(call, address);
+      }
+      if (!('route' in found)) throw notFound(call, found.allow);
+      authorize(call, found.route);
+      if (draining && found.route.rateLimited) throw new AppError('unavailable', 'The server is shutting down');
+      call.params = found.params;
+      await handlers[found.name](call);
+    } catch (error) {
+      sendError(call, error, log);
+    }
+  }
+
+  function identify(call: HttpCall, address: ClientAddress): void {
+    const secret = bearerOf(call.incoming);
+    if (secret === undefined) return;
+    call.identity = authenticator.authenticate(secret, address);
+    if (call.identity !== undefined) guard.prove(call.incoming.socket);
+  }
+
+  /** The key is the token only when it is a valid one: random tokens make no keys of their own. */
+  function admit(call: HttpCall, address: ClientAddress): void {
+    const quota = limiter.take(call.identity === undefined ? `address:${address.key}` : `token:${call.identity.tokenId}`);
+    call.outgoing.setHeader('ratelimit-limit', quota.limit);
+    call.outgoing.setHeader('ratelimit-remaining', quota.remaining);
+    call.outgoing.setHeader('ratelimit-reset', Math.ceil(quota.resetMs / 1000));
+    call.outgoing.setHeader('ratelimit-policy', limiter.policy);
+    if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
+  }
+
+  function onRequest(incoming: IncomingMessage, outgoing: ServerResponse, how: { readonly expectsContinue?: boolean; readonly identity?: Identity } = {}): void {
+    const address = addressOf(incoming);
+    const call = new HttpCall(incoming, outgoing, address.text);
+    call.expectsContinue = how.expectsContinue ?? false;
+    call.identity = how.identity;
+    open.add(call);
+    guard.begin(incoming.socket);
+    outgoing.once('close', () => {
+      open.delete(call);
+      guard.end(incoming.socket);
+      // A stream that began before the drain could not announce the end of its connection.
+      if (draining) setImmediate(() => server.closeIdleConnections());
+      settle();
+    });
+    void serve(call, address);
+  }
+
+  /** The same checks for a WebSocket handshake, answered on the bare socket. */
+  function onUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { path, search } = splitTarget(incoming.url ?? '/');
+    const { requestId } = callIds(incoming);
+    try {
+      origins.checkHost(incoming);
+      origins.checkOrigin(incoming);
+      if (draining) throw new AppError('unavailable', 'The server is shutting down');
+      const address = addressOf(incoming);
+      const secret = socketSecret(incoming, search);
+      const identity = secret === undefined ? undefined : authenticator.authenticate(secret, address);
+      const quota = limiter.take(identity === undefined ? `address:${address.key}` : `token:${identity.tokenId}`);
+      if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
+      if (identity !== undefined) guard.prove(incoming.socket);
+      door.accept(incoming, socket, head, identity, address.text);
+    } catch (failure) {
+      const error = toAppError(failure);
+      writeRaw(socket, error.entry.http, error, { path, requestId });
+    }
+  }
+
+  function onClientError(error: Error, socket: Duplex): void {
+    const failure = protocolFailure(error);
+    // With an answer under way the bytes would be taken for a part of it.
+    if (failure === undefined || guard.busy(socket as Socket)) socket.destroy();
+    else writeRaw(socket, failure.status, failure.error);
+  }
+
+  server.on('request', (incoming, outgoing) => onRequest(incoming, outgoing));
+  server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => onRequest(incoming, outgoing, { expectsContinue: true }));
+  server.on('upgrade', onUpgrade);
+  server.on('clientError', onClientError);
+  server.on('connection', (socket: Socket) => guard.track(socket));
+
+  tokens.onRevoked((tokenId) => {
+    for (const call of open) if (call.streams && call.identity?.tokenId === tokenId) call.cut();
+  });
+
+  /** Nothing in node ends a connection whose client does not read an answer that is complete. */
+  function sweep(): void {
+    const now = clock.monotonic();
+    for (const call of open) {
+      if (!call.outgoing.writableEnded) continue;
+      call.endedAtMs ??= now;
+      if (now - call.endedAtMs >= untakenMs) call.cut();
+    }
+    cancelSweep = clock.after(sweepMs, sweep);
+  }
+
+  function settle(): void {
+    if (open.size === 0 && door.size === 0) onSettled?.();
+  }
+
+  function stopAccepting(): void {
+    if (draining) return;
+    draining = true;
+    server.close();
+    server.closeIdleConnections();
+    for (const call of open) if (!call.outgoing.headersSent) call.outgoing.setHeader('connection', 'close');
+    door.drain();
+  }
+
+  async function drain(timeoutMs: number): Promise<void> {
+    stopAccepting();
+    if (open.size === 0 && door.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = clock.after(timeoutMs, resolve);
+      onSettled = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  return {
+    listen: () =>
+      new Promise((resolve, reject) => {
+        server.once('error', (error) => reject(listenErrorOf(error, config.host, config.port)));
+        server.listen(config.port, config.host, () => {
+          const bound = server.address();
+          const port = typeof bound === 'object' && bound !== null ? bound.port : config.port;
+          resolve({ address: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}` });
+        });
+      }),
+    connections: () => ({ http: guard.size - door.size, websocket: door.size }),
+    serveOwner: (incoming, outgoing) => onRequest(incoming, outgoing, { identity: owner }),
+    drain,
+    async [Symbol.asyncDispose]() {
+      stopAccepting();
+      cancelSweep();
+      for (const call of open) call.cut();
+      door.terminate();
+      for (const socket of guard.all()) socket.destroy();
+    },
+  };
+}
+
+function notFound(call: HttpCall, allow: readonly string[]): AppError {
+  if (allow.length === 0) return new AppError('not_found', 'No such path');
+  call.outgoing.setHeader('allow', allow.join(', '));
+  return new AppError('method_not_allowed', `This path takes ${allow.join(', ')}`);
+}
+
+/** Deny by default: only a route that says so is open to callers without a token. */
+function authorize(call: HttpCall, route: Route): void {
+  if (route.scope === 'none') return;
+  if (call.identity === undefined) {
+    throw new AppError('unauthenticated', bearerOf(call.incoming) === undefined ? 'A bearer token is required: Authorization: Bearer <token>' : 'The bearer token is not valid');
+  }
+  if (!allows(call.identity.scopes, route.scope)) throw new AppError('insufficient_scope', `Insufficient scope: requires '${route.scope}'`, { required: route.scope });
+}

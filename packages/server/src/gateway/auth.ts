@@ -1,0 +1,58 @@
+import type { IncomingMessage } from 'node:http';
+import type { TokensApi } from '../features/tokens/api.ts';
+import { AppError } from '../kernel/app-error.ts';
+import type { Identity } from '../kernel/call-context.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { EventBus } from '../kernel/event-bus.ts';
+import type { Log } from '../kernel/log.ts';
+import type { ClientAddress } from './address.ts';
+import { SlidingWindow } from './limits.ts';
+
+const windowMs = 60_000;
+const maxFailures = 10;
+const maxAddresses = 10_000;
+
+/** The secret of `Authorization: Bearer <secret>`; the scheme is case-insensitive (RFC 9110 §11.1). */
+export function bearerOf(incoming: IncomingMessage): string | undefined {
+  const header = incoming.headers.authorization;
+  if (header === undefined) return undefined;
+  return /^bearer +(\S+) *$/i.exec(header)?.[1];
+}
+
+export interface Authenticator {
+  /**
+   * The identity behind a secret, undefined when there is none. Throws `rate_limited`, without looking at the secret, for
+   * an address that presented ten wrong ones within the last minute: guessing stays slow whatever the secret is.
+   */
+  authenticate(secret: string, address: ClientAddress): Identity | undefined;
+}
+
+export function createAuthenticator(deps: { readonly tokens: TokensApi; readonly clock: Clock; readonly bus: EventBus; readonly log: Log }): Authenticator {
+  const { tokens, clock, bus, log } = deps;
+  const failures = new Map<string, SlidingWindow>();
+
+  function recordFailure(address: ClientAddress, now: number): void {
+    const window = failures.get(address.key) ?? new SlidingWindow(maxFailures, windowMs);
+    failures.delete(address.key);
+    if (failures.size >= maxAddresses) for (const oldest of failures.keys()) {
+      failures.delete(oldest);
+      break;
+    }
+    failures.set(address.key, window);
+    window.add(now);
+    if (window.waitMs(now) === 0) return;
+    log.warn({ remoteAddress: address.text }, 'Too many failed logins; further ones from this address are refused for a while');
+    bus.emit('security:warn', { category: 'failed_logins', message: `${maxFailures} failed logins within a minute; further ones from this address are refused for a while`, remoteAddress: address.text, timestamp: clock.now() });
+  }
+
+  return {
+    authenticate(secret, address) {
+      const now = clock.monotonic();
+      const waitMs = failures.size === 0 ? 0 : (failures.get(address.key)?.waitMs(now) ?? 0);
+      if (waitMs > 0) throw new AppError('rate_limited', 'Too many failed logins from this address', { retryAfterMs: waitMs });
+      const identity = tokens.authenticate(secret);
+      if (identity === undefined) recordFailure(address, now);
+      return identity;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { isUtf8 } from 'node:buffer';
+import { AppError } from '../kernel/app-error.ts';
+import { parseJson } from '../kernel/json.ts';
+import type { HttpCall } from './http-call.ts';
+
+/** Reads a JSON body of at most `limit` bytes (http-gateway.md §8). Nothing is parsed before the whole of it was accepted. */
+export async function readJsonBody(call: HttpCall, limit: number): Promise<unknown> {
+  const { headers } = call.incoming;
+  const type = headers['content-type'];
+  if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type)) throw refusedBody(call, new AppError('unsupported_media_type', 'The content type must be application/json'));
+  const bytes = await readBody(call, limit);
+  if (!isUtf8(bytes)) throw new AppError('parse_error', 'The body is not valid UTF-8');
+  return parseJson(bytes.toString('utf8'));
+}
+
+/** Reads the raw body; `payload_too_large` as soon as the declared or the counted length passes `limit`. */
+export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
+  const { incoming } = call;
+  const encoding = incoming.headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') throw refusedBody(call, new AppError('unsupported_media_type', 'The body must not be compressed: content-encoding must be identity'));
+  const declared = incoming.headers['content-length'];
+  if (declared !== undefined && Number(declared) > limit) throw refusedBody(call, tooLarge(limit));
+  if (call.expectsContinue) call.outgoing.writeContinue();
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const settle = (): void => {
+      incoming.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+    };
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size > limit) {
+        settle();
+        reject(refusedBody(call, tooLarge(limit)));
+      } else chunks.push(chunk);
+    };
+    const onEnd = (): void => {
+      settle();
+      const [only] = chunks;
+      resolve(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, size));
+    };
+    const onGone = (): void => {
+      settle();
+      reject(new AppError('cancelled', 'The client left before its request was complete'));
+    };
+    incoming.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+  });
+}
+
+function tooLarge(limit: number): AppError {
+  return new AppError('payload_too_large', `The body must not be larger than ${limit} bytes`);
+}
+
+/** The connection closes after the refusal: what is left of the body must not be taken for a request. */
+function refusedBody(call: HttpCall, error: AppError): AppError {
+  call.outgoing.setHeader('connection', 'close');
+  call.discardsBody = true;
+  return error;
+}

@@ -1,0 +1,85 @@
+import { chmod, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { isAbsolute, join } from 'node:path';
+import * as z from 'zod';
+import type { Clock } from '../kernel/clock.ts';
+import { toAppError } from '../kernel/app-error.ts';
+import { parseJson } from '../kernel/json.ts';
+import type { Log } from '../kernel/log.ts';
+
+export interface ControlSocketDeps {
+  readonly file: string;
+  readonly backupsDir: string;
+  readonly info: () => { readonly address: string | null; readonly pid: number; readonly version: string };
+  readonly backup: (file: string, onProgress: (done: number, total: number) => void) => Promise<{ readonly bytes: number }>;
+  /** Answers a gateway request with the owner's authority. */
+  readonly serve: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const BackupRequest = z.strictObject({ file: z.string().refine(isAbsolute, 'expected an absolute path').optional() });
+const maxBodyBytes = 65_536;
+
+/**
+ * The owner's door: HTTP on a Unix socket (0600 in the 0700 home). Who can open it owns the installation, so no token is
+ * asked for; the command line backs up through it, and reaches a daemon that has no listener.
+ */
+export async function createControlSocket(deps: ControlSocketDeps): Promise<AsyncDisposable> {
+  const server = createServer((incoming, outgoing) => {
+    const path = incoming.url ?? '/';
+    if (!path.startsWith('/control/')) return deps.serve(incoming, outgoing);
+    if (path === '/control/info' && incoming.method === 'GET') return answer(outgoing, 200, deps.info());
+    if (path === '/control/backup' && incoming.method === 'POST') return void runBackup(incoming, outgoing);
+    answer(outgoing, 404, { error: 'No such path', code: 'not_found' });
+  });
+
+  async function runBackup(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const line = (value: object) => outgoing.write(`${JSON.stringify(value)}\n`);
+    outgoing.setHeader('content-type', 'application/jsonl');
+    try {
+      const { file = defaultFile(deps) } = BackupRequest.parse(parseJson((await readAll(incoming)) || '{}', { maxDepth: 4 }));
+      const { bytes } = await deps.backup(file, (done, total) => line({ progress: { done, total } }));
+      line({ result: { file, bytes } });
+    } catch (failure) {
+      const error = toAppError(failure);
+      deps.log.error({ err: failure }, 'A backup failed');
+      line({ error: { code: error.code, message: failure instanceof Error ? failure.message : error.message } });
+    }
+    outgoing.end();
+  }
+
+  // A socket file that a killed daemon left behind; the lock of the data folder says that no other one runs.
+  await rm(deps.file, { force: true });
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(deps.file, resolve));
+  await chmod(deps.file, 0o600);
+  server.unref();
+  return {
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await rm(deps.file, { force: true });
+    },
+  };
+}
+
+function answer(outgoing: ServerResponse, status: number, body: object): void {
+  outgoing.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+/** `gatehouse-2026-11-21T10-30-00Z.db`, to the second: two in one second are one too many and the second is refused. */
+export function defaultFile({ backupsDir, clock }: Pick<ControlSocketDeps, 'backupsDir' | 'clock'>): string {
+  const at = Temporal.Instant.fromEpochMilliseconds(clock.now()).toString({ smallestUnit: 'second' });
+  return join(backupsDir, `gatehouse-${at.replaceAll(':', '-')}.db`);
+}
+
+async function readAll(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) throw new Error('The request is larger than 64 KiB');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,22 @@
+import type { HttpCall } from './http-call.ts';
+
+const exposed = 'x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-policy, x-gatehouse-finish-reason';
+
+/** Lets a page of `origin`, which was checked before, read the answer. */
+export function allowOrigin(call: HttpCall, origin: string): void {
+  call.outgoing.setHeader('access-control-allow-origin', origin);
+  call.outgoing.setHeader('access-control-expose-headers', exposed);
+  call.outgoing.setHeader('vary', 'origin');
+}
+
+export function isPreflight(call: HttpCall): boolean {
+  return call.incoming.method === 'OPTIONS' && call.incoming.headers['access-control-request-method'] !== undefined;
+}
+
+/** Whatever headers the page wants to send are accepted: the origin was allowed, and no cookie is ever read. */
+export function answerPreflight(call: HttpCall, methods: readonly string[]): void {
+  const wanted = call.incoming.headers['access-control-request-headers'];
+  const named = wanted !== undefined && wanted.length <= 2_048 && /^[\w-]+(\s*,\s*[\w-]+)*$/.test(wanted) ? wanted : 'authorization, content-type';
+  call.outgoing.writeHead(204, { 'access-control-allow-methods': methods.join(', '), 'access-control-allow-headers': named, 'access-control-max-age': '600' });
+  call.outgoing.end();
+}

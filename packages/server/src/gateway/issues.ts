@@ -1,0 +1,47 @@
+import type { Issue } from '@gatehouse/contract';
+import type * as z from 'zod';
+
+export interface Issues {
+  readonly issues: readonly Issue[];
+  /** Paths of fields that the schema does not know, in the order they were sent. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * Turns what zod found into paths and expectations: each unknown field on its own, and of a union only the branch that
+ * came furthest, which is the one that the caller meant.
+ */
+export function issuesOf(error: z.ZodError): Issues {
+  const issues: Issue[] = [];
+  const unknown: string[] = [];
+  const add = (issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): void => {
+    const path = [...prefix, ...issue.path];
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys) {
+        const full = [...path, key].join('.');
+        unknown.push(full);
+        issues.push({ path: full, message: 'unknown field' });
+      }
+    } else if (issue.code === 'invalid_union' && issue.message === 'Invalid input' && issue.errors.length > 0) {
+      for (const inner of furthest(issue.errors)) add(inner, path);
+    } else {
+      issues.push({ path: path.join('.'), message: wording(issue) });
+    }
+  };
+  for (const issue of error.issues) add(issue, []);
+  return { issues, unknown };
+}
+
+function furthest(branches: readonly (readonly z.core.$ZodIssue[])[]): readonly z.core.$ZodIssue[] {
+  const depth = (branch: readonly z.core.$ZodIssue[]): number => Math.max(0, ...branch.map((issue) => issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0)));
+  return branches.reduce((best, branch) => (depth(branch) > depth(best) ? branch : best));
+}
+
+function wording(issue: z.core.$ZodIssue): string {
+  return issue.code === 'invalid_type' && issue.input === undefined && issue.message.endsWith('received undefined') ? `required, ${issue.message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '')}` : issue.message;
+}
+
+/** One sentence for all of them. */
+export function sentenceOf({ issues }: Issues): string {
+  return issues.map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`)).join('; ');
+}

@@ -1,0 +1,75 @@
+import net from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../kernel/clock.ts';
+import { createListener } from './listener.ts';
+import { createSocketGuard } from './socket-guard.ts';
+import { startGateway, testTokens } from './testing/gateway-fixture.ts';
+
+function connect(port: number): { readonly socket: net.Socket; readonly closed: Promise<string> } {
+  let text = '';
+  const socket = net.connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  return { socket, closed: new Promise((resolve) => socket.once('close', () => resolve(text))) };
+}
+
+it('sets the limits that hold before any of our code runs', () => {
+  const server = createListener({ maxConnections: 7, isSocketPath: () => false });
+  expect(server).toMatchObject({ headersTimeout: 5_000, requestTimeout: 30_000, timeout: 0, maxConnections: 7 });
+  expect(server.keepAliveTimeout).toBeGreaterThan(60_000);
+});
+
+describe('slow clients (R18)', () => {
+  it('answers 408 to a header that does not come, and lets others through meanwhile', async () => {
+    await using fixture = await startGateway();
+    const slow = Array.from({ length: 20 }, () => {
+      const client = connect(fixture.port);
+      client.socket.write('GET /health HTTP/1.1\r\nhost: local');
+      return client;
+    });
+    const silent = connect(fixture.port);
+    expect((await fetch(`${fixture.address}/health`)).status).toBe(200);
+    for (const answer of await Promise.all(slow.map((client) => client.closed))) expect(answer).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/);
+    await silent.closed;
+  });
+});
+
+describe('strangers', () => {
+  it('hold a bounded number of idle sockets; who showed a token is not among them', async () => {
+    let now = 0;
+    const guard = createSocketGuard({ clock: { ...systemClock, monotonic: () => now }, max: 3 });
+    const server = net.createServer((socket) => guard.track(socket));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const accepted: net.Socket[] = [];
+    server.on('connection', (socket: net.Socket) => accepted.push(socket));
+    const clients: ReturnType<typeof connect>[] = [];
+    const join = async (): Promise<void> => {
+      const before = accepted.length;
+      clients.push(connect(port));
+      await expect.poll(() => accepted.length).toBe(before + 1);
+    };
+    for (let i = 0; i < 5; i++) await join();
+    expect(guard.size).toBe(5);
+    guard.prove(accepted[0] as net.Socket);
+    guard.begin(accepted[1] as net.Socket);
+    now = 2_000;
+    await join();
+    await expect.poll(() => guard.size).toBe(4);
+    expect(accepted.map((socket) => socket.destroyed)).toEqual([false, false, true, true, false, false]);
+    for (const client of clients) client.socket.destroy();
+    server.close();
+  });
+
+  it('do not get the answer of another when bytes follow that are no request', async () => {
+    const finish = Promise.withResolvers<void>();
+    await using fixture = await startGateway({ turn: async () => (await finish.promise, { text: 'x' }) });
+    const client = connect(fixture.port);
+    const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] });
+    client.socket.write(`POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${testTokens.all}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    client.socket.write('garbage\r\n\r\n');
+    expect(await client.closed).toBe('');
+    finish.resolve();
+  });
+});

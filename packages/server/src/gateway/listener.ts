@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { AppError } from '../kernel/app-error.ts';
+import { errorBody, familyOf, retryAfterSeconds } from './error-body.ts';
+import { splitTarget } from './http-call.ts';
+
+/** The node server with limits that hold before any of our code runs (reliability: bounds and time limits). */
+export function createListener(options: { readonly maxConnections: number; readonly isSocketPath: (path: string) => boolean }): Server {
+  const server = createServer({
+    headersTimeout: 5_000,
+    // Covers the receipt of a request only: an answer may stream for as long as it likes.
+    requestTimeout: 30_000,
+    connectionsCheckingInterval: 1_000,
+    maxHeaderSize: 16 * 1024,
+    // Longer than the idle time of common proxies (60 s), so that it is they who close.
+    keepAliveTimeout: 75_000,
+    requireHostHeader: true,
+    insecureHTTPParser: false,
+    keepAlive: true,
+    keepAliveInitialDelay: 60_000,
+    noDelay: true,
+    // Other upgrades (some clients offer h2c with every first request) are ordinary requests.
+    shouldUpgradeCallback: (incoming: IncomingMessage) => incoming.headers.upgrade?.toLowerCase() === 'websocket' && options.isSocketPath(splitTarget(incoming.url ?? '/').path),
+  });
+  server.maxConnections = options.maxConnections;
+  return server;
+}
+
+/** What to answer to bytes that are no acceptable HTTP request; undefined when nobody is there to read it. */
+export function protocolFailure(error: Error): { readonly status: number; readonly error: AppError } | undefined {
+  switch ('code' in error ? error.code : undefined) {
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return undefined;
+    case 'HPE_HEADER_OVERFLOW':
+      return { status: 431, error: new AppError('invalid_envelope', 'The header of the request is larger than 16 KiB') };
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { status: 408, error: new AppError('timeout', 'The request was not complete in time') };
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return { status: 413, error: new AppError('payload_too_large', 'The chunk extensions of the request are too large') };
+    default:
+      return { status: 400, error: new AppError('invalid_envelope', 'The bytes are not a valid HTTP/1.1 request') };
+  }
+}
+
+/** Answers on a bare socket, where there is no response object, and closes it. */
+export function writeRaw(socket: Duplex, status: number, error: AppError, context: { readonly path?: string; readonly requestId?: string } = {}): void {
+  const requestId = context.requestId ?? `req_${randomUUID().replaceAll('-', '')}`;
+  const body = JSON.stringify(errorBody(familyOf(context.path ?? ''), error, requestId));
+  const retryAfter = retryAfterSeconds(error);
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`,
+    'connection: close',
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'x-content-type-options: nosniff',
+    `x-request-id: ${requestId}`,
+    ...(retryAfter === undefined ? [] : [`retry-after: ${retryAfter}`]),
+  ];
+  socket.on('error', () => {});
+  if (socket.writable) socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+  else socket.destroy();
+}

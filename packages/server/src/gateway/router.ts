@@ -1,0 +1,49 @@
+import { type Route, type RouteName, routes } from '@gatehouse/contract';
+import { RegExpRouter } from 'hono/router/reg-exp-router';
+
+export interface RouteMatch {
+  readonly name: RouteName;
+  readonly route: Route;
+  /** Undecoded: whoever uses a part decodes it once. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+export interface Router {
+  /** The route, or the methods that the path would take: none for an unknown path. `HEAD` is answered where `GET` is. */
+  match(method: string, path: string): RouteMatch | { readonly allow: readonly string[] };
+}
+
+/**
+ * Matches the raw path, exactly as it was sent: `//health`, `/health/` or `/%68ealth` are other paths, and no encoding can
+ * lead into a route that a check in front of it did not see.
+ */
+export function createRouter(): Router {
+  const router = new RegExpRouter<RouteName>();
+  const methods = new Set<string>();
+  for (const [name, route] of Object.entries(routes) as [RouteName, Route][]) {
+    methods.add(route.method);
+    router.add(route.method, route.path.replace(/\*(\w+)$/, ':$1{.+}'), name);
+  }
+
+  function find(method: string, path: string): RouteMatch | undefined {
+    const [handlers, values] = router.match(method, path);
+    const hit = handlers[0];
+    if (hit === undefined) return undefined;
+    const [name, indexes] = hit;
+    const params: Record<string, string> = {};
+    for (const [key, index] of Object.entries(indexes)) {
+      const value = typeof index === 'number' ? values?.[index] : index;
+      if (value !== undefined) params[key] = value;
+    }
+    return { name, route: routes[name], params };
+  }
+
+  return {
+    match(method, path) {
+      const match = find(method === 'HEAD' ? 'GET' : method, path);
+      if (match !== undefined) return match;
+      const allow = [...methods].filter((other) => find(other, path) !== undefined);
+      return { allow: allow.includes('GET') ? [...allow, 'HEAD'] : allow };
+    },
+  };
+}

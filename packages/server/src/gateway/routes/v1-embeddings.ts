@@ -1,0 +1,45 @@
+import { EmbeddingRequest } from '@gatehouse/contract';
+import { AppError } from '../../kernel/app-error.ts';
+import type { Embedder, Embeddings } from '../../llm/embeddings.ts';
+import { ModelError } from '../../llm/model.ts';
+import { readJsonBody } from '../body.ts';
+import type { HttpCall } from '../http-call.ts';
+import { sendJson } from '../reply.ts';
+import { parseV1 } from './v1-body.ts';
+
+/** The part of the embedder that the route uses. */
+export type EmbedTexts = Pick<Embedder, 'embed'>;
+
+/** `POST /v1/embeddings` (http-gateway.md §2.7, §4.4). */
+export function createEmbeddingsRoute(deps: { readonly embedder: EmbedTexts | undefined; readonly bodyLimit: number }): (call: HttpCall) => Promise<void> {
+  return async (call) => {
+    const request = parseV1(EmbeddingRequest, await readJsonBody(call, deps.bodyLimit), 'fields');
+    if (deps.embedder === undefined) throw new AppError('not_found', 'No embedding provider configured');
+    const texts = typeof request.input === 'string' ? [request.input] : request.input;
+    const { model, vectors } = await embed(deps.embedder, texts, call.signal);
+    const tokens = texts.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
+    sendJson(call, 200, {
+      object: 'list',
+      data: vectors.map((vector, index) => ({ object: 'embedding', embedding: request.encoding_format === 'base64' ? littleEndianFloats(vector) : [...vector], index })),
+      model,
+      usage: { prompt_tokens: tokens, total_tokens: tokens },
+    });
+  };
+}
+
+async function embed(embedder: EmbedTexts, texts: readonly string[], signal: AbortSignal): Promise<Embeddings> {
+  try {
+    return await embedder.embed(texts, signal);
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    const retry = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
+    if (error.kind === 'rate_limit') throw new AppError('rate_limited', 'The embedding provider asks to wait', retry);
+    if (error.kind === 'aborted') throw new AppError('cancelled', 'The client left');
+    throw new AppError('internal', 'The embedding provider failed', { cause: error });
+  }
+}
+
+/** Every platform that Node is built for is little-endian: the bytes in memory are the bytes of the answer. */
+function littleEndianFloats(vector: Float32Array): string {
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
+}

@@ -1,0 +1,44 @@
+import type { ModelObject } from '@gatehouse/contract';
+import type { AgentsApi } from '../../features/agents/api.ts';
+import { AppError } from '../../kernel/app-error.ts';
+import type { Models } from '../../llm/models.ts';
+import type { HttpCall } from '../http-call.ts';
+import { sendJson } from '../reply.ts';
+
+export interface ModelRoutesDeps {
+  readonly models: Models;
+  readonly agents: AgentsApi;
+}
+
+/** The catalog, then the agents as `agent/<id>`; of both only what the token can use (http-gateway.md §2.6, §4.2). */
+function visible({ models, agents }: ModelRoutesDeps, call: HttpCall): ModelObject[] {
+  const allowed = call.identity?.agents;
+  const reachable = (agentId: string): boolean => allowed === undefined || allowed.includes(agentId);
+  // A model by its own name runs in the default agent.
+  const catalog = reachable(agents.defaultId) ? models.list() : [];
+  return [
+    ...catalog.map((model): ModelObject => ({ id: `${model.provider}/${model.modelId}`, object: 'model', created: 0, owned_by: model.provider })),
+    ...agents.list().filter((agent) => reachable(agent.id)).map((agent): ModelObject => ({ id: `agent/${agent.id}`, object: 'model', created: 0, owned_by: 'gatehouse' })),
+  ];
+}
+
+export function createModelRoutes(deps: ModelRoutesDeps): { readonly list: (call: HttpCall) => void; readonly get: (call: HttpCall) => void } {
+  return {
+    list: (call) => sendJson(call, 200, { object: 'list', data: visible(deps, call) }),
+    get(call) {
+      const id = decoded(call.params['id'] ?? '');
+      const model = visible(deps, call).find((candidate) => candidate.id === id);
+      if (model === undefined) throw new AppError('not_found', 'Model not found', { param: 'model' });
+      sendJson(call, 200, model);
+    },
+  };
+}
+
+/** The id spans the rest of the path and may have its slashes percent-encoded; it is decoded once, and only looked up. */
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

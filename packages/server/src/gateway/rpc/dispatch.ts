@@ -1,0 +1,120 @@
+import { allows, contract, type MethodName, type RpcReply } from '@gatehouse/contract';
+import { AppError, toAppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import type { Handlers } from '../../kernel/handlers.ts';
+import type { Log } from '../../kernel/log.ts';
+import { type RpcId, rpcFailure, toRpcError } from '../error-body.ts';
+import { issuesOf, sentenceOf } from '../issues.ts';
+
+export const maxBatch = 50;
+
+/** One JSON-RPC message in, its reply out; undefined for a notification. Never rejects. */
+export type Dispatch = (message: unknown, call: CallContext) => Promise<RpcReply | undefined>;
+
+export interface DispatchDeps {
+  readonly handlers: Handlers;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A result that does not fit its declaration is a bug: `throw` it in tests and development, `log` it in production and send it all the same. */
+  readonly badResults: 'throw' | 'log';
+}
+
+interface Envelope {
+  readonly id: RpcId | undefined;
+  readonly method: string;
+  readonly params: object | undefined;
+}
+
+/** Envelope → method → scope → parameters → handler → result → envelope; every failure leaves through `toRpcError`. */
+export function createDispatch(deps: DispatchDeps): Dispatch {
+  async function run(method: string, params: object | undefined, call: CallContext): Promise<unknown> {
+    if (!isMethod(method)) throw new AppError('method_not_found', `Method not found: ${method.slice(0, 128)}`);
+    const declaration = contract[method];
+    if (!allows(call.identity.scopes, declaration.scope)) throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
+    const parsed = declaration.params.safeParse(withoutReserved(params));
+    if (!parsed.success) {
+      const found = issuesOf(parsed.error);
+      throw new AppError('invalid_params', sentenceOf(found), { issues: found.issues });
+    }
+    // The table of handlers pairs each name with the parameters of the same declaration; TypeScript cannot follow a union of names through it.
+    const handler = deps.handlers[method] as (params: unknown, call: CallContext) => Promise<unknown>;
+    const result = await handler(parsed.data, call);
+    const checked = declaration.result.safeParse(result);
+    if (checked.success) return checked.data;
+    const fault = new Error(`Result of ${method} does not fit its declaration: ${sentenceOf(issuesOf(checked.error))}`);
+    if (deps.badResults === 'throw') throw fault;
+    deps.log.error({ method, requestId: call.requestId, err: fault }, 'A method returned what its declaration does not allow');
+    return result;
+  }
+
+  return async (message, call) => {
+    let id: RpcId | undefined;
+    try {
+      const envelope = envelopeOf(message);
+      id = envelope.id;
+      const result = await run(envelope.method, envelope.params, call);
+      return id === undefined ? undefined : { jsonrpc: '2.0', result, id };
+    } catch (failure) {
+      const error = toAppError(failure);
+      if (error.code === 'internal') {
+        deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause ?? error }, 'A call failed');
+        deps.bus.emit('system:error', { source: 'rpc', message: 'Internal error', requestId: call.requestId, timestamp: deps.clock.now() });
+      }
+      // What is no request at all is answered, with the id if it has a usable one; a well-formed notification never is.
+      if (id === undefined && error.code !== 'invalid_envelope') return undefined;
+      return { jsonrpc: '2.0', error: toRpcError(error, call.requestId), id: id ?? idOf(message) };
+    }
+  };
+}
+
+/** Answers one message or a batch of at most 50; the replies of a batch keep its order, and there is none for notifications only. */
+export async function answer(payload: unknown, requestId: string, one: (message: unknown, index: number) => Promise<RpcReply | undefined>): Promise<RpcReply | RpcReply[] | undefined> {
+  if (!Array.isArray(payload)) return one(payload, 0);
+  if (payload.length === 0) return rpcFailure(new AppError('invalid_envelope', 'A batch must not be empty'), requestId);
+  if (payload.length > maxBatch) return rpcFailure(new AppError('invalid_envelope', `A batch must not have more than ${maxBatch} entries`), requestId);
+  const replies = await Promise.all(payload.map(one));
+  const present = replies.filter((reply) => reply !== undefined);
+  return present.length === 0 ? undefined : present;
+}
+
+/** The id to echo in a reply to a message that is not executed; undefined when it wants no reply. */
+export function replyId(message: unknown): RpcId | undefined {
+  return isRecord(message) && message['jsonrpc'] === '2.0' && typeof message['method'] === 'string' && !Object.hasOwn(message, 'id') ? undefined : idOf(message);
+}
+
+function isMethod(name: string): name is MethodName {
+  return Object.hasOwn(contract, name);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isId(value: unknown): value is RpcId {
+  return typeof value === 'string' || typeof value === 'number' || value === null;
+}
+
+function idOf(message: unknown): RpcId {
+  return isRecord(message) && isId(message['id']) ? message['id'] : null;
+}
+
+function envelopeOf(message: unknown): Envelope {
+  if (!isRecord(message)) throw new AppError('invalid_envelope', 'A request must be an object');
+  const { jsonrpc, method, params, id } = message;
+  if (jsonrpc !== '2.0') throw new AppError('invalid_envelope', 'jsonrpc must be "2.0"');
+  if (typeof method !== 'string') throw new AppError('invalid_envelope', 'method must be a string');
+  if (id !== undefined && !isId(id)) throw new AppError('invalid_envelope', 'id must be a string, a number or null');
+  if (params !== undefined && (typeof params !== 'object' || params === null)) throw new AppError('invalid_envelope', 'params must be an object');
+  return { id, method, params };
+}
+
+/** Names that begin with `_` belong to the server's own callers: from outside they are dropped, never believed. */
+function withoutReserved(params: object | undefined): object {
+  if (params === undefined) return {};
+  if (Array.isArray(params)) throw new AppError('invalid_params', 'params must be an object: parameters are given by name');
+  if (!Object.keys(params).some((name) => name.startsWith('_'))) return params;
+  return Object.fromEntries(Object.entries(params).filter(([name]) => !name.startsWith('_')));
+}

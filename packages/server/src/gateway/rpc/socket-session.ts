@@ -1,0 +1,193 @@
+import type { RpcReply } from '@gatehouse/contract';
+import type { RawData, WebSocket } from 'ws';
+import type { TokensApi } from '../../features/tokens/api.ts';
+import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext, Identity } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { parseJson } from '../../kernel/json.ts';
+import { rpcFailure } from '../error-body.ts';
+import { SlidingWindow } from '../limits.ts';
+import { answer, type Dispatch, maxBatch, replyId } from './dispatch.ts';
+
+/** Bytes of unread replies above which no further message is handled, and above which replies wait to be written. */
+const softBytes = 256 * 1024;
+const hardBytes = 1024 * 1024;
+/** How long a client may take nothing of what waits for it. */
+const drainMs = 10_000;
+const noRequestId = 'none';
+
+export interface SocketSessionDeps {
+  readonly tokenId: string;
+  readonly dispatch: Dispatch;
+  readonly tokens: TokensApi;
+  readonly clock: Clock;
+  readonly limits: { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
+  readonly context: (identity: Identity) => CallContext;
+}
+
+/** One open socket: its limiter, its running calls, and its unread replies, each bounded. */
+export class SocketSession {
+  readonly tokenId: string;
+  readonly #socket: WebSocket;
+  readonly #deps: SocketSessionDeps;
+  readonly #messages: SlidingWindow;
+  readonly #refusals: SlidingWindow;
+  #inFlight = 0;
+  #closing: { readonly code: number; readonly reason: string } | undefined;
+  #alive = true;
+  /** True while the client is behind with its replies. */
+  #blocked = false;
+  /** Frames that were already read from the socket when it fell behind. */
+  #held: { readonly data: RawData; readonly isBinary: boolean }[] = [];
+  #waiting: (() => void)[] = [];
+  #cancelDrain: (() => void) | undefined;
+  #cancelClose: (() => void) | undefined;
+
+  constructor(socket: WebSocket, deps: SocketSessionDeps) {
+    this.#socket = socket;
+    this.#deps = deps;
+    this.tokenId = deps.tokenId;
+    const { maxMessages, windowMs } = deps.limits;
+    this.#messages = new SlidingWindow(maxMessages, windowMs);
+    this.#refusals = new SlidingWindow(Math.max(10, maxMessages), windowMs);
+  }
+
+  /** Handles one frame. Authority is read anew: the token may be gone, or narrower, since the last one. */
+  async receive(data: RawData, isBinary: boolean): Promise<void> {
+    if (this.#blocked) {
+      this.#held.push({ data, isBinary });
+      return;
+    }
+    const identity = this.#deps.tokens.current(this.tokenId);
+    if (identity === undefined) {
+      this.finish(4001, 'Unauthorized', 2_000);
+      return;
+    }
+    const reply = await this.#replyTo(data, isBinary, identity);
+    if (reply !== undefined) {
+      if (this.#socket.bufferedAmount > hardBytes) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      this.#write(JSON.stringify(reply));
+    }
+    if (this.#closing !== undefined && this.#inFlight === 0) this.#close();
+  }
+
+  /** Answers running calls, takes no new ones, then closes; after `withinMs` in any case. */
+  finish(code: number, reason: string, withinMs?: number): void {
+    this.#closing ??= { code, reason };
+    if (this.#inFlight === 0) this.#close();
+    else if (withinMs !== undefined) this.#cancelClose ??= this.#deps.clock.after(withinMs, () => this.#close());
+  }
+
+  /** Sends a ping, or cuts a peer that left the last one unanswered. One that still takes replies is alive. */
+  ping(): void {
+    if (!this.#alive && !this.#socket.isPaused) {
+      this.#socket.terminate();
+      return;
+    }
+    this.#alive = false;
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
+  }
+
+  alive(): void {
+    this.#alive = true;
+  }
+
+  /** Answers a ping, unless earlier answers are still unread: pings must not fill the buffer. */
+  pong(data: Buffer): void {
+    this.#alive = true;
+    if (this.#socket.bufferedAmount < softBytes && this.#socket.readyState === this.#socket.OPEN) this.#socket.pong(data);
+  }
+
+  terminate(): void {
+    this.#socket.terminate();
+  }
+
+  dispose(): void {
+    this.#cancelDrain?.();
+    this.#cancelClose?.();
+    this.#held = [];
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  async #replyTo(data: RawData, isBinary: boolean, identity: Identity): Promise<RpcReply | RpcReply[] | undefined> {
+    let payload: unknown;
+    try {
+      if (isBinary) throw new AppError('parse_error', 'Frames must be text');
+      payload = parseJson(textOf(data));
+    } catch (error) {
+      return this.#admit(null) ?? rpcFailure(error, noRequestId);
+    }
+    // A batch that is refused as a whole counts once, its entries are never looked at.
+    const refused = Array.isArray(payload) && (payload.length === 0 || payload.length > maxBatch) ? this.#admit(null) : undefined;
+    return refused ?? answer(payload, noRequestId, (message) => this.#one(message, identity));
+  }
+
+  async #one(message: unknown, identity: Identity): Promise<RpcReply | undefined> {
+    const id = replyId(message);
+    const refused = this.#admit(id);
+    if (refused !== undefined) return id === undefined ? undefined : refused;
+    this.#inFlight += 1;
+    try {
+      return await this.#deps.dispatch(message, this.#deps.context(identity));
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  /** The reply that refuses one more message; undefined when it may run. Silence would leave the client hanging. */
+  #admit(id: RpcReply['id'] | undefined): RpcReply | undefined {
+    const now = this.#deps.clock.monotonic();
+    const waitMs = this.#messages.take(now);
+    if (waitMs > 0) {
+      if (this.#refusals.take(now) > 0) this.finish(1008, 'Rate limit exceeded', 0);
+      return rpcFailure(new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: waitMs }), noRequestId, id ?? null);
+    }
+    if (this.#closing !== undefined) return rpcFailure(new AppError('unavailable', 'The connection is being closed'), noRequestId, id ?? null);
+    if (this.#inFlight >= this.#deps.limits.maxInFlight) {
+      return rpcFailure(new AppError('rate_limited', `More than ${this.#deps.limits.maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }), noRequestId, id ?? null);
+    }
+    return undefined;
+  }
+
+  #write(text: string): void {
+    const socket = this.#socket;
+    if (socket.readyState !== socket.OPEN) return;
+    socket.send(text, this.#onWritten);
+    if (this.#blocked || socket.bufferedAmount <= softBytes) return;
+    this.#blocked = true;
+    socket.pause();
+    this.#watchDrain();
+  }
+
+  readonly #onWritten = (): void => {
+    if (!this.#blocked || this.#socket.bufferedAmount > softBytes) return;
+    this.#blocked = false;
+    this.#cancelDrain?.();
+    for (const wake of this.#waiting.splice(0)) wake();
+    for (const { data, isBinary } of this.#held.splice(0)) void this.receive(data, isBinary);
+    if (!this.#blocked) this.#socket.resume();
+  };
+
+  /** Gives a client up that takes nothing for ten seconds. */
+  #watchDrain(): void {
+    const before = this.#socket.bufferedAmount;
+    this.#cancelDrain = this.#deps.clock.after(drainMs, () => {
+      if (this.#socket.bufferedAmount >= before) this.#socket.terminate();
+      else this.#watchDrain();
+    });
+  }
+
+  #close(): void {
+    const socket = this.#socket;
+    if (this.#closing === undefined || socket.readyState !== socket.OPEN) return;
+    socket.close(this.#closing.code, this.#closing.reason);
+    // A peer that does not answer the close frame is cut.
+    this.#cancelClose?.();
+    this.#cancelClose = this.#deps.clock.after(2_000, () => socket.terminate());
+  }
+}
+
+function textOf(data: RawData): string {
+  if (Array.isArray(data)) return Buffer.concat(data).toString('utf8');
+  return Buffer.isBuffer(data) ? data.toString('utf8') : Buffer.from(data).toString('utf8');
+}

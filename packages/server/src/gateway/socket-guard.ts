@@ -1,0 +1,68 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../kernel/clock.ts';
+
+interface Tracked {
+  readonly sinceMs: number;
+  /** Requests that are being answered on this socket. */
+  busy: number;
+}
+
+export interface SocketGuard {
+  readonly size: number;
+  track(socket: Socket): void;
+  /** The socket showed a valid token: it is not bounded by the cap any more. */
+  prove(socket: Socket): void;
+  begin(socket: Socket): void;
+  end(socket: Socket): void;
+  busy(socket: Socket): boolean;
+  all(): Iterable<Socket>;
+}
+
+/**
+ * Bounds what strangers can hold: of sockets that showed no token within a second, at most `max` stay open, the oldest
+ * idle ones go first. New ones are never refused for it, so that holding the cap does not lock anybody out.
+ */
+export function createSocketGuard({ clock, max = 64, graceMs = 1_000 }: { readonly clock: Clock; readonly max?: number; readonly graceMs?: number }): SocketGuard {
+  const tracked = new Map<Socket, Tracked>();
+  const strangers = new Set<Socket>();
+
+  function evict(): void {
+    const bound = clock.monotonic() - graceMs;
+    let over = strangers.size - max;
+    for (const socket of strangers) {
+      if (over <= 0) return;
+      const state = tracked.get(socket);
+      if (state !== undefined && state.sinceMs > bound) return;
+      if (state !== undefined && state.busy > 0) continue;
+      over -= 1;
+      strangers.delete(socket);
+      socket.destroy();
+    }
+  }
+
+  return {
+    get size() {
+      return tracked.size;
+    },
+    track(socket) {
+      tracked.set(socket, { sinceMs: clock.monotonic(), busy: 0 });
+      strangers.add(socket);
+      socket.once('close', () => {
+        tracked.delete(socket);
+        strangers.delete(socket);
+      });
+      if (strangers.size > max) evict();
+    },
+    prove: (socket) => void strangers.delete(socket),
+    begin(socket) {
+      const state = tracked.get(socket);
+      if (state !== undefined) state.busy += 1;
+    },
+    end(socket) {
+      const state = tracked.get(socket);
+      if (state !== undefined) state.busy -= 1;
+    },
+    busy: (socket) => (tracked.get(socket)?.busy ?? 0) > 0,
+    all: () => tracked.keys(),
+  };
+}

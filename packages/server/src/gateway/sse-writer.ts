@@ -1,0 +1,110 @@
+import type { Clock } from '../kernel/clock.ts';
+import type { HttpCall } from './http-call.ts';
+
+export interface SseOptions {
+  readonly clock: Clock;
+  /** Silence after which a comment is sent, so that proxies do not cut the stream. */
+  readonly keepAliveMs?: number;
+  /** How long a reader may take nothing at all before it counts as gone. */
+  readonly stallMs?: number;
+}
+
+/**
+ * Writes one event stream onto the node response. Text is collected by `push` and leaves in one write at `flush`; the
+ * status is chosen at the first of these or at the first keep-alive, so that a failure before it can still be a status.
+ */
+export class SseWriter {
+  readonly #call: HttpCall;
+  readonly #clock: Clock;
+  readonly #keepAliveMs: number;
+  readonly #stallMs: number;
+  #pending = '';
+  #lastWriteMs: number;
+  #cancelTimer: () => void;
+
+  constructor(call: HttpCall, { clock, keepAliveMs = 15_000, stallMs = 30_000 }: SseOptions) {
+    this.#call = call;
+    call.streams = true;
+    this.#clock = clock;
+    this.#keepAliveMs = keepAliveMs;
+    this.#stallMs = stallMs;
+    this.#lastWriteMs = clock.monotonic();
+    this.#cancelTimer = clock.after(keepAliveMs, () => this.#onTimer());
+    call.outgoing.once('close', () => this.#cancelTimer());
+  }
+
+  /** True once the status line is on its way: from here on a failure can only be an event. */
+  get started(): boolean {
+    return this.#call.outgoing.headersSent;
+  }
+
+  /** Adds the text of whole events to the next write. */
+  push(text: string): void {
+    this.#pending += text;
+  }
+
+  /** Sends what was pushed. False when the reader is slow: wait for `drained` before producing more. */
+  flush(): boolean {
+    const { outgoing } = this.#call;
+    if (this.#pending !== '' && !outgoing.destroyed) {
+      this.#start();
+      outgoing.write(this.#pending);
+      this.#lastWriteMs = this.#clock.monotonic();
+    }
+    this.#pending = '';
+    return !outgoing.writableNeedDrain || outgoing.destroyed;
+  }
+
+  /** Resolves when the reader took what was sent, or is gone; one that takes nothing for `stallMs` is cut. */
+  drained(): Promise<void> {
+    const { outgoing } = this.#call;
+    if (!outgoing.writableNeedDrain || outgoing.destroyed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(this.#stallMs, () => this.#call.cut());
+      const done = (): void => {
+        cancel();
+        outgoing.off('drain', done).off('close', done);
+        resolve();
+      };
+      outgoing.on('drain', done).on('close', done);
+    });
+  }
+
+  /** Sends what is left and completes the response. */
+  end(): void {
+    this.#cancelTimer();
+    const { outgoing } = this.#call;
+    if (outgoing.destroyed) return;
+    this.#start();
+    outgoing.end(this.#pending);
+    this.#pending = '';
+  }
+
+  /** Gives the response back unused, to be answered otherwise; only before `started`. */
+  cancel(): void {
+    this.#cancelTimer();
+    this.#pending = '';
+  }
+
+  #start(): void {
+    const { outgoing } = this.#call;
+    if (outgoing.headersSent) return;
+    outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
+  }
+
+  /** One timer per interval, not one per write: it looks when the last write was and sleeps for the rest. */
+  #onTimer(): void {
+    const { outgoing } = this.#call;
+    if (outgoing.destroyed || outgoing.writableEnded) return;
+    let silentMs = this.#clock.monotonic() - this.#lastWriteMs;
+    if (silentMs >= this.#keepAliveMs) {
+      // A reader that is behind is reminded by what it has not read yet.
+      if (!outgoing.writableNeedDrain) {
+        this.push(': keep-alive\n\n');
+        this.flush();
+      }
+      silentMs = 0;
+    }
+    this.#cancelTimer = this.#clock.after(this.#keepAliveMs - silentMs, () => this.#onTimer());
+  }
+}

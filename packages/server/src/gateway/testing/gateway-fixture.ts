@@ -1,0 +1,147 @@
+import net from 'node:net';
+import { AgentConfig, contract, type TokenScope } from '@gatehouse/contract';
+import type * as z from 'zod';
+import type { Agent, AgentsApi } from '../../features/agents/api.ts';
+import { TokenRegistry } from '../../features/tokens/registry.ts';
+import { digestOf } from '../../features/tokens/secret.ts';
+import type { CompletionRequest, TurnOutcome, TurnsApi } from '../../features/turns/api.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import { type Clock, systemClock } from '../../kernel/clock.ts';
+import { type BusEvent, createEventBus } from '../../kernel/event-bus.ts';
+import type { Handlers } from '../../kernel/handlers.ts';
+import { type Log, silentLog } from '../../kernel/log.ts';
+import type { ModelInfo } from '../../llm/model.ts';
+import type { Models } from '../../llm/models.ts';
+import type { TurnSink } from '../../runtime/turn.ts';
+import { createGateway, type GatewayDeps } from '../app.ts';
+import { GatewayConfig } from '../config.ts';
+
+const pepper = Buffer.from('a pepper for tests only, 32 bytes');
+
+/** The tokens of the matrices in reliability.md §3. */
+export const testTokens: Readonly<Record<'rpc' | 'api' | 'ws' | 'mcp' | 'admin' | 'all' | 'empty', string>> = {
+  rpc: 'tr-secret-0123456789-abcdefghijklmnop',
+  api: 'ta-secret-0123456789-abcdefghijklmnop',
+  ws: 'tw-secret-0123456789-abcdefghijklmnop',
+  mcp: 'tm-secret-0123456789-abcdefghijklmnop',
+  admin: 'td-secret-0123456789-abcdefghijklmnop',
+  all: 'ts-secret-0123456789-abcdefghijklmnop',
+  empty: 'te-secret-0123456789-abcdefghijklmnop',
+};
+export const wrongToken = 'tx-secret-0123456789-abcdefghijklmnop';
+
+const scopesOf: Readonly<Record<keyof typeof testTokens, readonly TokenScope[]>> = { rpc: ['rpc'], api: ['api'], ws: ['ws'], mcp: ['mcp-client'], admin: ['admin'], all: ['*'], empty: ['*'] };
+
+export const testModel: ModelInfo = { provider: 'local', modelId: 'test-model', displayName: 'Test', contextWindow: 8_192, maxTokens: 1_024, input: ['text'], reasoning: false, price: null, validated: true };
+
+export type ScriptedTurn = (request: CompletionRequest, call: CallContext, sink?: TurnSink) => Promise<Partial<TurnOutcome>>;
+
+export interface FixtureOptions {
+  readonly config?: z.input<typeof GatewayConfig>;
+  readonly clock?: Clock;
+  readonly log?: Log;
+  readonly turn?: ScriptedTurn;
+  readonly handlers?: Partial<Handlers>;
+  readonly deps?: Partial<GatewayDeps>;
+}
+
+/** A gateway on a free port with real tokens, methods that return their first example, and turns as scripted. */
+export async function startGateway(options: FixtureOptions = {}) {
+  const clock = options.clock ?? systemClock;
+  const tokens = new TokenRegistry(pepper, clock);
+  const putToken = (id: string, secret: string, scopes: readonly TokenScope[], agents?: readonly string[]): void => tokens.put({ id, digest: digestOf(pepper, secret), source: 'created', scopes, agents });
+  for (const [id, secret] of Object.entries(testTokens)) putToken(id, secret, scopesOf[id as keyof typeof testTokens]);
+
+  const events: BusEvent[] = [];
+  const bus = createEventBus((error) => {
+    throw error;
+  });
+  bus.listen('all', (event) => void events.push(event));
+
+  const calls: string[] = [];
+  const examples = Object.fromEntries(
+    Object.entries(contract).map(([name, method]) => [
+      name,
+      async () => {
+        calls.push(name);
+        return method.examples[0]?.result;
+      },
+    ]),
+  ) as unknown as Handlers;
+
+  const gateway = createGateway({
+    config: GatewayConfig.parse({ port: 0, rateLimit: { maxRequests: 10_000 }, ...options.config }),
+    handlers: { ...examples, ...options.handlers },
+    tokens,
+    turns: scriptedTurns(options.turn),
+    models: scriptedModels,
+    agents: scriptedAgents,
+    embedder: undefined,
+    health: () => ({ status: 'ok', version: '0.0.0', uptimeMs: 1, checks: {} }),
+    documents: { openapi: () => ({ openapi: '3.1.0' }), openrpc: () => ({ openrpc: '1.3.2' }) },
+    bus,
+    clock,
+    log: options.log ?? silentLog,
+    ...options.deps,
+  });
+  const { address } = await gateway.listen();
+  return { gateway, address, port: Number(new URL(address).port), tokens, putToken, events, calls, [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
+}
+
+export const outcome: TurnOutcome = {
+  finishReason: 'stop',
+  text: 'Hello',
+  tokensUsed: { input: 12, output: 3, total: 15 },
+  conversationRef: 'cv_x',
+  sessionKey: 'compat-api:compat:x',
+  agentId: 'default',
+  turnId: 'tn_x',
+  traceId: '0'.repeat(32),
+};
+
+function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
+  return {
+    execute: () => Promise.reject(new Error('not scripted')),
+    complete: async (request, call, sink) => ({ ...outcome, ...(await turn(request, call, sink)) }),
+    counts: () => ({ running: 0, queued: 0 }),
+  };
+}
+
+const scriptedModels: Models = {
+  providers: () => [],
+  list: () => [testModel, { ...testModel, modelId: 'org/second' }],
+  resolve: () => testModel,
+  defaultModel: () => testModel,
+  generate: () => Promise.reject(new Error('not scripted')),
+  async [Symbol.asyncDispose]() {},
+};
+
+const agent = (id: string): Agent => ({ id, config: AgentConfig.parse({}), source: 'file', suspended: false, isDefault: id === 'default', workspaceDir: '' });
+const scriptedAgents: AgentsApi = {
+  defaultId: 'default',
+  list: () => [agent('default'), agent('helper')],
+  find: (id) => agent(id),
+  usable: (id) => agent(id ?? 'default'),
+};
+
+/** A POST as clients send it. */
+export function post(url: string, token: string | undefined, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+  return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) });
+}
+
+/** Writes raw bytes to the port and resolves with all that comes back until the server closes or `waitMs` pass. */
+export function rawExchange(port: number, bytes: string | Buffer, waitMs = 2_000): Promise<{ readonly text: string; readonly closed: boolean }> {
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = net.connect(port, '127.0.0.1', () => socket.write(bytes));
+    const timer = setTimeout(() => finish(false), waitMs);
+    const finish = (closed: boolean): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ text, closed });
+    };
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+    socket.on('error', () => {});
+    socket.on('close', () => finish(true));
+  });
+}

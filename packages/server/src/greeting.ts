@@ -1,0 +1,51 @@
+import { quoted } from './kernel/private-file.ts';
+
+export interface Greeting {
+  readonly version: string;
+  readonly home: string;
+  readonly configFile: string;
+  readonly firstStart: boolean;
+  /** Where the providers come from, as `Models.describeDiscovery` tells. */
+  readonly discovery: { readonly providers: readonly { readonly id: string; readonly name: string; readonly source: string; readonly from: string; readonly modelCount: number }[]; readonly defaultModel: string };
+  readonly agentId: string;
+  /** Null when there is no listener. */
+  readonly address: string | null;
+  readonly socketFile: string;
+  /** Shell expression for the token, or undefined when only the operator knows one. */
+  readonly tokenExpression: string | undefined;
+  readonly warnings: readonly string[];
+}
+
+/** What the start prints. The last line is the address; no secret is in it. */
+export function greetingLines(greeting: Greeting, style: { readonly bold: (text: string) => string; readonly yellow: (text: string) => string }): string[] {
+  const { address } = greeting;
+  const row = (label: string, text: string) => `  ${label.padEnd(8)}${text}`;
+  return [
+    style.bold(`Gatehouse ${greeting.version}`),
+    row('home', `${greeting.home}${greeting.firstStart ? '  (made now; settings in config.yaml)' : ''}`),
+    row('model', modelText(greeting.discovery)),
+    ...(address === null ? [] : [row('try', curlLine(address, greeting))]),
+    ...greeting.warnings.map((warning) => row('warning', style.yellow(warning))),
+    address === null ? `No listener (gateway.enabled is false); socket ${greeting.socketFile}` : style.bold(address),
+  ];
+}
+
+function modelText({ providers, defaultModel }: Greeting['discovery']): string {
+  const found = providers.map(({ name, source, from, modelCount }) => `${name}, ${source === 'built_in' ? 'built in' : `${modelCount} ${modelCount === 1 ? 'model' : 'models'}, from ${from}`}`);
+  return `${defaultModel}  (found: ${found.join('; ')})`;
+}
+
+function curlLine(address: string, { agentId, tokenExpression }: Greeting): string {
+  const body = JSON.stringify({ model: `agent/${agentId}`, messages: [{ role: 'user', content: 'Hello' }] });
+  return `curl ${reachable(address)}/v1/chat/completions -H "authorization: Bearer ${tokenExpression ?? '$TOKEN'}" -H 'content-type: application/json' -d '${body}'`;
+}
+
+/** An address that means all of the machine's own cannot be dialled everywhere. */
+function reachable(address: string): string {
+  return address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+}
+
+/** `$(cat FILE)`, so that the secret itself is not on the screen. */
+export function tokenFromFile(path: string): string {
+  return `$(cat ${quoted(path)})`;
+}

@@ -1,0 +1,51 @@
+/** One thing that is wrong with the configuration, and where. Never holds the value of a secret. */
+export interface ConfigProblem {
+  /** A file, or what else the value came from: an option of the command line, an environment variable. */
+  readonly source: string;
+  /** 1-based; absent when the source is no file. */
+  readonly line?: number;
+  readonly column?: number;
+  /** Dotted key, as in `gateway.tokens[0].secret`; absent when the file as a whole is meant. */
+  readonly key?: string;
+  /** What was expected and what was found, in one line. */
+  readonly message: string;
+}
+
+/** The configuration cannot be used. `message` lists every problem, one line each, as `file:line:column: key: text`. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(problems.map(describeProblem).join('\n'));
+    this.problems = problems;
+  }
+}
+
+function describeProblem(problem: ConfigProblem): string {
+  const place = problem.line === undefined ? problem.source : `${problem.source}:${problem.line}:${problem.column ?? 1}`;
+  return problem.key === undefined ? `${place}: ${problem.message}` : `${place}: ${problem.key}: ${problem.message}`;
+}
+
+export type Path = readonly (string | number)[];
+
+/** `gateway.tokens[0].secret`; parts that are no plain words are quoted. */
+export function dotted(path: Path): string {
+  let text = '';
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`;
+    else if (/^[\w$-]{1,64}$/.test(part)) text += text === '' ? part : `.${part}`;
+    else text += `[${shownKey(part)}]`;
+  }
+  return text;
+}
+
+/**
+ * A key as it may be printed. A forgotten space (`apiKey:sk-…`) turns a secret into a part of a key, so nothing after
+ * a colon or equals sign is shown, and nothing that does not look like a key.
+ */
+export function shownKey(key: string): string {
+  const word = /^[\w$@/.-]{1,40}(?=[:=]|$)/.exec(key)?.[0];
+  if (word === undefined) return `a key of ${key.length} characters`;
+  return word.length === key.length ? `"${word}"` : `"${word}…"`;
+}

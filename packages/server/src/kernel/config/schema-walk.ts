@@ -1,0 +1,118 @@
+import * as z from 'zod';
+import type { Path } from './config-error.ts';
+
+type Schema = z.core.$ZodType;
+
+/** The layers of a schema from the outside in: `.optional()`, `.default()` and their like, then the thing itself. */
+function layers(schema: Schema): Schema[] {
+  const found: Schema[] = [];
+  let current: Schema | undefined = schema;
+  while (current !== undefined && found.length < 32) {
+    found.push(current);
+    current = inner(current);
+  }
+  return found;
+}
+
+function inner(schema: Schema): Schema | undefined {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodReadonly || schema instanceof z.ZodLazy) return schema.unwrap();
+  if (schema instanceof z.ZodPipe) return schema.in;
+  return undefined;
+}
+
+/** The schema without `.optional()`, `.default()` and their like. */
+export function bare(schema: Schema): Schema {
+  return layers(schema).at(-1) ?? schema;
+}
+
+/** True when `.meta({ secret: true })` was said of the schema or of one of its layers. */
+export function isSecret(schema: Schema): boolean {
+  return layers(schema).some((layer) => z.globalRegistry.get(layer)?.['secret'] === true);
+}
+
+/** What the schema says of itself, from the outermost layer that says something. */
+export function descriptionOf(schema: Schema): string | undefined {
+  for (const layer of layers(schema)) {
+    const text = z.globalRegistry.get(layer)?.description;
+    if (text !== undefined) return text;
+  }
+  return undefined;
+}
+
+/** The default as it would be written, or undefined when there is none; `.prefault({})` counts as none: its parts have theirs. */
+export function defaultOf(schema: Schema): { readonly value: unknown } | undefined {
+  for (const layer of layers(schema)) if (layer instanceof z.ZodDefault) return { value: layer._zod.def.defaultValue };
+  return undefined;
+}
+
+/** The schema of one step down, or undefined when the schema has no such part. */
+export function step(schema: Schema, part: string | number): Schema | undefined {
+  const thing = bare(schema);
+  if (thing instanceof z.ZodObject) return Object.hasOwn(thing.shape, part) ? thing.shape[part] : undefined;
+  if (thing instanceof z.ZodRecord) return thing.valueType;
+  if (thing instanceof z.ZodArray) return thing.element;
+  if (thing instanceof z.ZodUnion) {
+    for (const option of thing.options) {
+      const found = step(option, part);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/** The schema at `path`, or undefined when the path leaves what the schema knows. */
+export function schemaAt(schema: Schema, path: Path): Schema | undefined {
+  let current: Schema | undefined = schema;
+  for (const part of path) {
+    if (current === undefined) return undefined;
+    current = step(current, part);
+  }
+  return current;
+}
+
+/** True when the schema at `path`, or one on the way to it, is secret. */
+export function isSecretPath(schema: Schema, path: Path): boolean {
+  let current: Schema | undefined = schema;
+  for (const part of path) {
+    if (current === undefined) return false;
+    if (isSecret(current)) return true;
+    current = step(current, part);
+  }
+  return current !== undefined && isSecret(current);
+}
+
+/** The keys that an object at this place may have; empty where any key may be. */
+export function keysOf(schema: Schema): string[] {
+  const thing = bare(schema);
+  if (thing instanceof z.ZodObject) return Object.keys(thing.shape);
+  if (thing instanceof z.ZodRecord) return thing.keyType instanceof z.ZodEnum ? thing.keyType.options.map(String) : [];
+  if (thing instanceof z.ZodUnion) return thing.options.flatMap((option) => keysOf(option));
+  return [];
+}
+
+/** What the schema takes, in words: "an integer from 0 to 65535", "one of "a", "b"". */
+export function expectation(schema: Schema): string {
+  const thing = bare(schema);
+  if (thing instanceof z.ZodEnum || thing instanceof z.ZodLiteral) {
+    const values = thing instanceof z.ZodEnum ? thing.options : [...thing.values];
+    return values.length === 1 ? JSON.stringify(values[0]) : `one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
+  }
+  if (thing instanceof z.ZodNumber) {
+    const low = bound(thing.minValue);
+    const high = bound(thing.maxValue);
+    const what = thing.format?.includes('int') === true ? 'an integer' : 'a number';
+    if (low !== undefined && high !== undefined) return `${what} from ${low} to ${high}`;
+    if (low !== undefined) return `${what} of at least ${low}`;
+    return high === undefined ? what : `${what} of at most ${high}`;
+  }
+  if (thing instanceof z.ZodURL) return 'a URL that starts with http:// or https://';
+  if (thing instanceof z.ZodBoolean) return 'true or false';
+  if (thing instanceof z.ZodArray) return 'a list';
+  if (thing instanceof z.ZodObject || thing instanceof z.ZodRecord) return 'a section (keys with values below it)';
+  if (thing instanceof z.ZodUnion) return thing.options.map((option) => expectation(option)).join(', or ');
+  return 'text';
+}
+
+function bound(value: number | null): number | undefined {
+  return value === null || Math.abs(value) >= Number.MAX_SAFE_INTEGER ? undefined : value;
+}

@@ -1,0 +1,58 @@
+import type { Migration, Tx } from './operation.ts';
+import { query } from './operation.ts';
+
+/** One security-relevant decision or change (`audit:event`); written in the transaction of the change itself. */
+export interface AuditRow {
+  /** `au_<uuid>` */
+  readonly id: string;
+  readonly atMs: number;
+  readonly principalId: string;
+  readonly action: string;
+  readonly classification: 'read' | 'mutate' | 'destructive' | 'security';
+  readonly outcome: 'success' | 'failure' | 'denied';
+  readonly target?: string | undefined;
+  /** Names and counts only, never values of secrets. */
+  readonly metadata?: Readonly<Record<string, string | number | boolean | string[]>> | undefined;
+  readonly traceId: string;
+}
+
+const insertAudit = query<Omit<AuditRow, 'metadata'> & { readonly metadataJson: string | null }>(({ db, p }) =>
+  db.insertInto('audit').values({
+    id: p('id'),
+    at_ms: p('atMs'),
+    principal_id: p('principalId'),
+    action: p('action'),
+    classification: p('classification'),
+    outcome: p('outcome'),
+    target: p('target'),
+    metadata_json: p('metadataJson'),
+    trace_id: p('traceId'),
+  }),
+);
+
+/** Part of the operation that makes the change, so that neither exists without the other. */
+export async function appendAudit(tx: Tx, row: AuditRow): Promise<void> {
+  const { metadata, ...rest } = row;
+  await tx.run(insertAudit, { ...rest, metadataJson: metadata === undefined ? null : JSON.stringify(metadata) });
+}
+
+export const auditMigrations: readonly Migration[] = [
+  {
+    id: '001-audit',
+    up: [
+      `CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        at_ms INTEGER NOT NULL,
+        principal_id TEXT NOT NULL,
+        action TEXT NOT NULL,
+        classification TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        target TEXT,
+        metadata_json TEXT,
+        trace_id TEXT NOT NULL
+      )`,
+      `CREATE INDEX audit_by_time ON audit (at_ms)`,
+    ],
+  },
+];

@@ -1,0 +1,128 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Operation, Tx } from '../operation.ts';
+import { createSession, type Session } from './statements.ts';
+
+/** An operation with its input, as it waits for execution. */
+export interface Unit {
+  readonly operation: Operation<never, unknown>;
+  readonly input: unknown;
+}
+
+/** Takes the place of a result. */
+export class Failure {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+/** What became of a batch. It may be told to callers: the commit is done. */
+export interface Committed {
+  /** In the order of the units, a `Failure` for each that threw; for all when the commit failed. */
+  readonly results: readonly unknown[];
+  /** True when something was stored, which proves that the medium takes writes. */
+  readonly stored: boolean;
+}
+
+/** Runs units of work on one writing connection: many units share one commit, and with it one sync of the disk. */
+export interface GroupCommit {
+  commit(units: readonly Unit[]): Promise<Committed>;
+}
+
+export function createGroupCommit(db: DatabaseSync): GroupCommit {
+  const session = createSession(db);
+  const statement = prepareAll(db, {
+    begin: 'BEGIN IMMEDIATE',
+    commit: 'COMMIT',
+    rollback: 'ROLLBACK',
+    savepoint: 'SAVEPOINT unit',
+    release: 'RELEASE unit',
+    rollbackUnit: 'ROLLBACK TO unit',
+  });
+
+  /** Undefined when a unit failed after it had written and there is no savepoint to return to. */
+  async function attempt(units: readonly Unit[], isolated: boolean): Promise<Committed | undefined> {
+    const results: unknown[] = [];
+    let stored = false;
+    statement.begin.run();
+    for (const unit of units) {
+      session.wrote = false;
+      if (isolated) statement.savepoint.run();
+      try {
+        const result = await run(unit, session.tx);
+        // The engine drops the whole transaction on some errors (full disk, I/O). An operation that swallows such an
+        // error must not let later units run outside a transaction.
+        if (!db.isTransaction) throw new Error(`The transaction ended inside the operation "${unit.operation.name}"`);
+        if (isolated) statement.release.run();
+        stored ||= session.wrote;
+        results.push(result);
+      } catch (error) {
+        if (!db.isTransaction) throw error;
+        if (isolated) {
+          statement.rollbackUnit.run();
+          statement.release.run();
+        } else if (session.wrote) {
+          statement.rollback.run();
+          return undefined;
+        }
+        results.push(new Failure(error));
+      }
+    }
+    statement.commit.run();
+    return { results, stored };
+  }
+
+  return {
+    async commit(units) {
+      try {
+        // Savepoints cost a fifth of a small write and are needed only when a unit throws after its first write:
+        // then nothing of the batch is kept, and it runs again with one savepoint per unit. Operations are functions
+        // of the database and their input, so a second run is the first one.
+        return (await attempt(units, false)) ?? (await attempt(units, true)) ?? { results: [], stored: false };
+      } catch (error) {
+        if (db.isTransaction) statement.rollback.run();
+        return { results: units.map(() => new Failure(error)), stored: false };
+      }
+    },
+  };
+}
+
+/** Runs a unit in a snapshot of its own, on a connection that cannot write; a Failure instead of a throw. */
+export async function runInSnapshot({ db, tx }: Session, unit: Unit): Promise<unknown> {
+  try {
+    db.exec('BEGIN');
+    const result = await run(unit, tx);
+    db.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    return new Failure(error);
+  }
+}
+
+/** The input comes from a call that was typed by the same operation; the type is lost between threads. */
+function run(unit: Unit, tx: Tx): Promise<unknown> {
+  return unit.operation.run(tx, unit.input as never);
+}
+
+function prepareAll<Name extends string>(db: DatabaseSync, texts: Readonly<Record<Name, string>>): Record<Name, StatementSync> {
+  return Object.fromEntries(Object.entries<string>(texts).map(([name, text]) => [name, db.prepare(text)])) as Record<Name, StatementSync>;
+}
+
+/** Finds operations by name; a forgotten or doubled entry in the list is an error that names it. */
+export function indexOperations(operations: readonly Operation<never, unknown>[]): (name: string) => Operation<never, unknown> {
+  const byName = new Map<string, Operation<never, unknown>>();
+  for (const operation of operations) {
+    if (byName.has(operation.name)) throw new Error(`Two storage operations are named "${operation.name}"`);
+    byName.set(operation.name, operation);
+  }
+  return (name) => byName.get(name) ?? unknownOperation(name);
+}
+
+function unknownOperation(name: string): Operation<never, unknown> {
+  return {
+    name,
+    run: () => Promise.reject(new Error(`Unknown storage operation "${name}": add it to the list in storage.ts`)),
+  };
+}

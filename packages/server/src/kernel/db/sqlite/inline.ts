@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Db } from '../db.ts';
+import type { Operation } from '../operation.ts';
+import { backupDatabase } from './backup.ts';
+import { databaseFile } from './database-files.ts';
+import { createGroupCommit, Failure, type GroupCommit, indexOperations, runInSnapshot, type Unit } from './group-commit.ts';
+import { openFiles, openForQueries } from './open-files.ts';
+import { createSession } from './statements.ts';
+import { fromWireError, toWireError } from './wire.ts';
+import type { StorageParts } from './worker.ts';
+
+export interface InlineOptions extends StorageParts {
+  /** A folder of its own that disappears with the Db, when absent. */
+  readonly dataDir?: string;
+}
+
+/**
+ * For tests: the same operations with the same meaning on the calling thread, without threads to start. Input, output
+ * and errors take the same road as between threads, so what would not survive it fails here as well.
+ */
+export async function openInlineDb(options: InlineOptions): Promise<Db> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'gatehouse-db-'));
+  const files = await openFiles({ dataDir, backupsDir: join(dataDir, 'backups'), migrations: options.migrations, nowMs: 0, programVersion: 'inline' });
+  const main = createGroupCommit(files.main);
+  const telemetry = files.telemetry === undefined ? undefined : createGroupCommit(files.telemetry);
+  const queries = createSession(openForQueries(dataDir));
+  const findOperation = indexOperations(options.operations);
+  const file = databaseFile(dataDir);
+  let last: Promise<unknown> = Promise.resolve();
+
+  function enqueue<Output>(operation: Operation<never, Output>, input: unknown, execute: (unit: Unit) => Promise<unknown>): Promise<Output> {
+    const next = last.then(async () => {
+      const result = await execute({ operation: findOperation(operation.name), input: structuredClone(input) });
+      if (result instanceof Failure) throw fromWireError(structuredClone(toWireError(result.error)));
+      return structuredClone(result) as Output;
+    });
+    last = next.catch(() => {});
+    return next;
+  }
+
+  const committed = (commit: GroupCommit) => async (unit: Unit) => (await commit.commit([unit])).results[0];
+
+  return {
+    write: (operation, input) => enqueue(operation, input, committed(main)),
+    telemetry: (operation, input) =>
+      telemetry === undefined ? Promise.reject(new Error('This database has no tables: add a migration for it')) : enqueue(operation, input, committed(telemetry)),
+    read: (operation, input) => enqueue(operation, input, (unit) => runInSnapshot(queries, unit)),
+    async backup(targetPath, onProgress) {
+      await last;
+      return backupDatabase(file, targetPath, onProgress);
+    },
+    async status() {
+      const size = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+      return { path: file, bytes: size(file), walBytes: size(`${file}-wal`), schemaVersion: files.schemaVersion, state: 'ok' };
+    },
+    async [Symbol.asyncDispose]() {
+      await last;
+      queries.db.close();
+      files.telemetry?.close();
+      files.main.close();
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}

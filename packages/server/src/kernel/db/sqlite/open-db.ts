@@ -1,0 +1,212 @@
+import { mkdirSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError } from '../../app-error.ts';
+import type { Clock } from '../../clock.ts';
+import { StartError } from '../../lifecycle/start-error.ts';
+import type { Log } from '../../log.ts';
+import type { Db, DbStatus } from '../db.ts';
+import type { Operation } from '../operation.ts';
+import { databaseFile } from './database-files.ts';
+import { finishRestore } from './finish-restore.ts';
+import { runTask, StorageThread } from './thread.ts';
+import { type CallKind, callKinds } from './wire.ts';
+
+export interface OpenDbOptions {
+  readonly dataDir: string;
+  /** Where the copy goes that is made before a schema changes; `<dataDir>/backups` when absent. */
+  readonly backupsDir?: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Named in refusals of files that a newer program wrote. */
+  readonly programVersion?: string;
+  /** The module of the storage threads; found beside this program when absent. */
+  readonly workerUrl?: URL;
+  /** Checks the file in the background, after an unclean end; `onDamage` hears when it is not sound. */
+  readonly check?: boolean;
+  readonly onDamage?: (error: StartError) => void;
+  readonly maxPending?: number;
+  /** Reads of the first moments go to the writer thread, so that a quiet daemon needs no other. */
+  readonly settleMs?: number;
+}
+
+const maxReaders = 2;
+/** A reader with this many calls waiting gets a companion. */
+const crowdedReader = 8;
+const restartPauseMs = 1_000;
+
+/**
+ * Opens the SQLite storage of `dataDir`, which the caller has locked: starts the writer thread and waits until the
+ * schema is up to date. No SQL runs on the calling thread.
+ * @throws StartError when the file is damaged, foreign, newer than the program or cannot be opened.
+ */
+export async function openDb(options: OpenDbOptions): Promise<Db> {
+  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+  finishRestore(options.dataDir);
+  const db = new SqliteDb(options);
+  try {
+    await db.start();
+  } catch (error) {
+    await db[Symbol.asyncDispose]();
+    throw error;
+  }
+  return db;
+}
+
+class SqliteDb implements Db {
+  readonly #options: OpenDbOptions;
+  readonly #workerUrl: URL;
+  readonly #file: string;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #maxPending: number;
+  readonly #openedAt: number;
+  readonly #closed = new AbortController();
+  readonly #tasks = new Set<Promise<unknown>>();
+  #writer: StorageThread;
+  #writerStartedAt: number;
+  #readers: StorageThread[] = [];
+  #state: DbStatus['state'] = 'ok';
+  #schemaVersion = 0;
+
+  constructor(options: OpenDbOptions) {
+    this.#options = options;
+    this.#workerUrl = options.workerUrl ?? defaultWorkerUrl();
+    this.#file = databaseFile(options.dataDir);
+    this.#log = options.log;
+    this.#clock = options.clock;
+    this.#maxPending = options.maxPending ?? 20_000;
+    this.#openedAt = options.clock.monotonic();
+    this.#writerStartedAt = this.#openedAt;
+    this.#writer = this.#startWriter();
+  }
+
+  async start(): Promise<void> {
+    const { schemaVersion, applied } = await this.#writer.ready;
+    this.#schemaVersion = schemaVersion;
+    if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'database schema brought up to date');
+    if (this.#options.check === true) this.#track(this.#check());
+  }
+
+  write<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
+    return this.#liveWriter().call(callKinds.write, operation.name, input) as Promise<Output>;
+  }
+
+  telemetry<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
+    return this.#liveWriter().call(callKinds.telemetry, operation.name, input) as Promise<Output>;
+  }
+
+  read<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
+    const kind: CallKind = callKinds.read;
+    return this.#readingThread().call(kind, operation.name, input) as Promise<Output>;
+  }
+
+  async backup(targetPath: string, onProgress?: (done: number, total: number) => void): Promise<{ readonly bytes: number }> {
+    const task = runTask(this.#workerUrl, { role: 'backup', sourceFile: this.#file, targetFile: targetPath }, this.#closed.signal, onProgress);
+    this.#track(task);
+    return (await task) as { readonly bytes: number };
+  }
+
+  async status(): Promise<DbStatus> {
+    const [bytes, walBytes] = await Promise.all([fileSize(this.#file), fileSize(`${this.#file}-wal`)]);
+    return { path: this.#file, bytes, walBytes, schemaVersion: this.#schemaVersion, state: this.#state };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort(new AppError('unavailable', 'The storage is closed'));
+    await Promise.allSettled(this.#tasks);
+    await Promise.all(this.#readers.map((reader) => reader.close()));
+    await this.#writer.close();
+  }
+
+  #startWriter(): StorageThread {
+    return new StorageThread({
+      workerUrl: this.#workerUrl,
+      data: {
+        role: 'writer',
+        dataDir: this.#options.dataDir,
+        backupsDir: this.#options.backupsDir ?? join(this.#options.dataDir, 'backups'),
+        nowMs: this.#clock.now(),
+        programVersion: this.#options.programVersion ?? 'unknown',
+      },
+      maxPending: this.#maxPending,
+      onState: (state) => {
+        if (state === this.#state) return;
+        this.#state = state;
+        if (state === 'ok') this.#log.info({}, 'the database takes writes again');
+        else this.#log.error({}, 'the database takes no writes: its disk is full or failing');
+      },
+      onCrash: (error) => {
+        this.#state = 'read_only';
+        if (!(error instanceof StartError)) this.#log.error({ err: error }, 'the storage writer ended unexpectedly');
+      },
+    });
+  }
+
+  /** A writer that crashed is started anew by the next call, at most once a second. */
+  #liveWriter(): StorageThread {
+    const now = this.#clock.monotonic();
+    if (this.#writer.ended && !this.#closed.signal.aborted && now - this.#writerStartedAt >= restartPauseMs) {
+      this.#writerStartedAt = now;
+      this.#writer = this.#startWriter();
+    }
+    return this.#writer;
+  }
+
+  #readingThread(): StorageThread {
+    if (this.#clock.monotonic() - this.#openedAt >= (this.#options.settleMs ?? 1_000)) this.#addReader();
+    let best: StorageThread | undefined;
+    for (const reader of this.#readers) {
+      if (reader.isReady && (best === undefined || reader.pending < best.pending)) best = reader;
+    }
+    // While the first reader starts, the writer thread answers: it has a connection for queries as well.
+    return best ?? this.#liveWriter();
+  }
+
+  #addReader(): void {
+    if (this.#closed.signal.aborted || this.#readers.length >= maxReaders) return;
+    if (this.#readers.some((reader) => !reader.isReady || reader.pending < crowdedReader)) return;
+    const reader: StorageThread = new StorageThread({
+      workerUrl: this.#workerUrl,
+      data: { role: 'reader', dataDir: this.#options.dataDir },
+      maxPending: this.#maxPending,
+      onCrash: (error) => {
+        this.#readers = this.#readers.filter((other) => other !== reader);
+        this.#log.error({ err: error }, 'a storage reader ended unexpectedly');
+      },
+    });
+    this.#readers.push(reader);
+  }
+
+  async #check(): Promise<void> {
+    try {
+      await runTask(this.#workerUrl, { role: 'check', file: this.#file }, this.#closed.signal);
+      this.#log.info({}, 'the database was checked after an unclean end: it is sound');
+    } catch (error) {
+      if (error instanceof StartError) this.#options.onDamage?.(error);
+      else if (!this.#closed.signal.aborted) this.#log.warn({ err: error }, 'the check of the database did not finish');
+    }
+  }
+
+  #track(task: Promise<unknown>): void {
+    const settled = task.then(
+      () => {},
+      () => {},
+    );
+    this.#tasks.add(settled);
+    void settled.then(() => this.#tasks.delete(settled));
+  }
+}
+
+/** Sources run as they are; in the bundle the threads' module lies beside the program. */
+function defaultWorkerUrl(): URL {
+  return new URL(import.meta.url.endsWith('.ts') ? '../../../storage-worker.ts' : './storage-worker.js', import.meta.url);
+}
+
+async function fileSize(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,129 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { type CompiledQuery, DummyDriver, Kysely, sql, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
+import type { Query, QueryTools, SqlValue, Tx } from '../operation.ts';
+
+/** Stands in a compiled query's parameter list for the value that each execution brings. */
+class Placeholder {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+const compiler = new Kysely<unknown>({
+  dialect: {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  },
+});
+
+const tools: QueryTools<Record<string, unknown>> = { db: compiler, sql, p: (name) => new Placeholder(name) };
+
+interface Prepared {
+  readonly statement: StatementSync;
+  /** Names of parameters, in the order of the question marks; a constant is in `constants` at the same index. */
+  readonly names: readonly (string | undefined)[];
+  readonly constants: readonly SqlValue[];
+  readonly writes: boolean;
+}
+
+type AnyQuery = Query<never, unknown>;
+
+/** One connection's view for operations: prepares each query once and tells whether anything was written. */
+export interface Session {
+  readonly db: DatabaseSync;
+  readonly tx: Tx;
+  /** Set by every statement that is not a plain SELECT; reset by whoever asks. */
+  wrote: boolean;
+}
+
+export function createSession(db: DatabaseSync): Session {
+  const cache = new Map<AnyQuery, Prepared>();
+
+  function prepare(compiled: CompiledQuery): Prepared {
+    const names = compiled.parameters.map((value) => (value instanceof Placeholder ? value.name : undefined));
+    const constants = compiled.parameters.map((value) => (value instanceof Placeholder ? null : toSqlValue(value, 'constant')));
+    return { statement: db.prepare(compiled.sql), names, constants, writes: compiled.query.kind !== 'SelectQueryNode' };
+  }
+
+  function prepared(query: AnyQuery): Prepared {
+    let found = cache.get(query);
+    if (found === undefined) {
+      found = prepare(query.build(tools as QueryTools<never>).compile());
+      cache.set(query, found);
+    }
+    if (found.writes) session.wrote = true;
+    return found;
+  }
+
+  // SQLite answers at once; promises are the shape that other engines need. A throw must become a rejection.
+  const tx: Tx = {
+    all<P, Row>(query: Query<P, Row>, params: P) {
+      return settle(() => {
+        const { statement, names, constants } = prepared(query);
+        return statement.all(...bind(names, constants, params)) as Row[];
+      });
+    },
+    get<P, Row>(query: Query<P, Row>, params: P) {
+      return settle(() => {
+        const { statement, names, constants } = prepared(query);
+        return statement.get(...bind(names, constants, params)) as Row | undefined;
+      });
+    },
+    run<P>(query: Query<P, unknown>, params: P) {
+      return settle(() => {
+        const { statement, names, constants } = prepared(query);
+        return { changes: Number(statement.run(...bind(names, constants, params)).changes) };
+      });
+    },
+    build<Row>(make: Parameters<Tx['build']>[0]) {
+      return settle(() => {
+        const { statement, constants, writes } = prepare(make(compiler, sql).compile());
+        if (writes) session.wrote = true;
+        return statement.all(...constants) as Row[];
+      });
+    },
+  };
+  const session: Session = { db, tx, wrote: false };
+  return session;
+}
+
+function settle<T>(run: () => T): Promise<T> {
+  try {
+    return Promise.resolve(run());
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function bind(names: readonly (string | undefined)[], constants: readonly SqlValue[], params: unknown): SqlValue[] {
+  const values: SqlValue[] = constants.slice();
+  const given = params as Readonly<Record<string, unknown>>;
+  for (let index = 0; index < names.length; index++) {
+    const name = names[index];
+    if (name !== undefined) values[index] = toSqlValue(given[name], name);
+  }
+  return values;
+}
+
+function toSqlValue(value: unknown, name: string): SqlValue {
+  switch (typeof value) {
+    case 'string':
+    case 'bigint':
+      return value;
+    case 'number':
+      // SQLite stores NaN as NULL, which would hide a fault of the caller.
+      if (Number.isNaN(value)) throw new TypeError(`SQL parameter "${name}" is not a number`);
+      return value;
+    case 'boolean':
+      return value ? 1 : 0;
+    case 'undefined':
+      return null;
+    default:
+      if (value === null || value instanceof Uint8Array) return value;
+      throw new TypeError(`SQL parameter "${name}" must be a string, number, boolean, bigint, bytes or null`);
+  }
+}

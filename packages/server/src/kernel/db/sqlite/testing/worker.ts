@@ -1,0 +1,4 @@
+import { serveStorage } from '../worker.ts';
+import { migrations, operations } from './parts.ts';
+
+await serveStorage({ operations, migrations });

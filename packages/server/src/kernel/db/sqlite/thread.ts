@@ -1,0 +1,184 @@
+import { Worker } from 'node:worker_threads';
+import { AppError } from '../../app-error.ts';
+import type { DbStatus } from '../db.ts';
+import { type Answers, type CallKind, type FromThread, fromWireError, type ThreadData } from './wire.ts';
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface ThreadOptions {
+  readonly workerUrl: URL;
+  readonly data: ThreadData;
+  /** Calls that may wait for an answer before more are refused. */
+  readonly maxPending: number;
+  readonly onState?: (state: DbStatus['state']) => void;
+  /** The thread ended although nobody closed it; its calls were rejected. */
+  readonly onCrash: (error: Error) => void;
+}
+
+/** Heaps are small: rows pass through, nothing stays. */
+const resourceLimits = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 };
+
+/** The main thread's side of one storage thread: calls of one turn of the event loop travel in one message. */
+export class StorageThread {
+  readonly ready: Promise<{ readonly schemaVersion: number; readonly applied: readonly string[] }>;
+  readonly #worker: Worker;
+  readonly #options: ThreadOptions;
+  readonly #exited: Promise<void>;
+  #pending: Pending[] = [];
+  #answered = 0;
+  #outbox: unknown[] = [];
+  #ended: Error | undefined;
+  #closing = false;
+  #isReady = false;
+
+  constructor(options: ThreadOptions) {
+    this.#options = options;
+    this.#worker = startWorker(options.workerUrl, options.data);
+    const ready = Promise.withResolvers<{ schemaVersion: number; applied: readonly string[] }>();
+    this.ready = ready.promise;
+    this.ready.catch(() => {});
+    this.#exited = new Promise((resolve) => {
+      this.#worker.once('exit', (code) => {
+        this.#end(new Error(`The storage thread ended with code ${code}`));
+        ready.reject(this.#ended);
+        resolve();
+      });
+    });
+    this.#worker.on('error', (error) => this.#end(toError(error)));
+    this.#worker.on('messageerror', (error) => this.#end(error));
+    this.#worker.on('message', (message: FromThread) => {
+      switch (message.type) {
+        case 'answers':
+          this.#settle(message);
+          break;
+        case 'ready':
+          this.#isReady = true;
+          ready.resolve(message);
+          break;
+        case 'refused':
+          this.#end(fromWireError(message.error));
+          ready.reject(this.#ended);
+          break;
+      }
+    });
+  }
+
+  get pending(): number {
+    return this.#pending.length - this.#answered;
+  }
+
+  /** True from its first word on until it ends. */
+  get isReady(): boolean {
+    return this.#isReady && this.#ended === undefined;
+  }
+
+  get ended(): boolean {
+    return this.#ended !== undefined;
+  }
+
+  call(kind: CallKind, operation: string, input: unknown): Promise<unknown> {
+    if (this.#ended !== undefined || this.#closing) return Promise.reject(new AppError('unavailable', 'The storage is closed'));
+    if (this.pending >= this.#options.maxPending) return Promise.reject(new AppError('unavailable', 'The storage cannot keep up: too many operations wait'));
+    // All sockets that were readable in this turn of the loop have been served when the message leaves.
+    if (this.#outbox.length === 0) setImmediate(this.#flush);
+    this.#outbox.push(kind, operation, input);
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ resolve, reject });
+    });
+  }
+
+  /** Waits until everything that was called has been answered and the files are closed. */
+  async close(): Promise<void> {
+    if (!this.#closing && this.#ended === undefined) {
+      this.#flush();
+      this.#closing = true;
+      this.#worker.postMessage('close');
+    }
+    await this.#exited;
+  }
+
+  readonly #flush = (): void => {
+    const calls = this.#outbox;
+    if (calls.length === 0 || this.#ended !== undefined) return;
+    this.#outbox = [];
+    try {
+      this.#worker.postMessage(calls);
+    } catch {
+      this.#flushOneByOne(calls);
+    }
+  };
+
+  /** An input that is not plain data must not take the other calls of its message down. */
+  #flushOneByOne(calls: readonly unknown[]): void {
+    let index = this.#pending.length - calls.length / 3;
+    for (let at = 0; at < calls.length; at += 3) {
+      try {
+        this.#worker.postMessage(calls.slice(at, at + 3));
+        index += 1;
+      } catch (error) {
+        this.#pending.splice(index, 1)[0]?.reject(error);
+      }
+    }
+  }
+
+  #settle({ results, errors, state }: Answers): void {
+    if (state !== undefined) this.#options.onState?.(state);
+    const first = this.#answered;
+    this.#answered += results.length;
+    for (const [index, error] of errors ?? []) this.#pending[first + index]?.reject(fromWireError(error));
+    // A promise that was rejected above ignores this.
+    for (let index = 0; index < results.length; index++) this.#pending[first + index]?.resolve(results[index]);
+    if (this.#answered === this.#pending.length) {
+      this.#pending = [];
+      this.#answered = 0;
+    } else if (this.#answered > 4096) {
+      this.#pending.splice(0, this.#answered);
+      this.#answered = 0;
+    }
+  }
+
+  #end(error: Error): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    const waiting = this.#pending.slice(this.#answered);
+    this.#pending = [];
+    this.#answered = 0;
+    for (const { reject } of waiting) reject(new AppError('unavailable', 'The storage thread ended before it answered; whether the change was kept is not known', { cause: error }));
+    if (!this.#closing) this.#options.onCrash(error);
+  }
+}
+
+/** Runs one long task in a thread of its own, which ends with it or with the signal. */
+export async function runTask(workerUrl: URL, data: ThreadData, signal: AbortSignal, onProgress?: (done: number, total: number) => void): Promise<unknown> {
+  signal.throwIfAborted();
+  const worker = startWorker(workerUrl, data);
+  const outcome = Promise.withResolvers<unknown>();
+  const abort = () => {
+    outcome.reject(signal.reason);
+    void worker.terminate();
+  };
+  signal.addEventListener('abort', abort);
+  worker.on('message', (message: FromThread) => {
+    if (message.type === 'progress') onProgress?.(message.done, message.total);
+    else if (message.type === 'done') outcome.resolve(message.result);
+    else if (message.type === 'refused') outcome.reject(fromWireError(message.error));
+  });
+  worker.on('error', (error) => outcome.reject(error));
+  worker.once('exit', (code) => outcome.reject(new Error(`The storage task ended with code ${code}`)));
+  try {
+    return await outcome.promise;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function startWorker(url: URL, data: ThreadData): Worker {
+  return new Worker(url, { workerData: data, resourceLimits, name: `storage-${data.role}` });
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

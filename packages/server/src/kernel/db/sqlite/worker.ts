@@ -1,0 +1,156 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { DbStatus } from '../db.ts';
+import type { Migration, Operation } from '../operation.ts';
+import { backupDatabase } from './backup.ts';
+import { openReader } from './connection.ts';
+import type { GroupCommit, Unit } from './group-commit.ts';
+import { openFiles, openForQueries } from './open-files.ts';
+import { quickCheck } from './quick-check.ts';
+import { isMediumFailure } from './sqlite-errors.ts';
+import type { Session } from './statements.ts';
+import { type CallKind, callKinds, type FromThread, type ThreadData, toWireError, type WireError } from './wire.ts';
+
+/** What a storage thread knows: every operation, and every step of the schema. */
+export interface StorageParts {
+  readonly operations: readonly Operation<never, unknown>[];
+  readonly migrations: readonly Migration[];
+}
+
+interface Call extends Unit {
+  readonly kind: CallKind;
+}
+
+/** Units per commit: more would only delay the first of them. */
+const maxBatch = 512;
+
+/** The body of every storage thread; which of them it is stands in `workerData`. */
+export async function serveStorage(parts: StorageParts): Promise<void> {
+  const port = parentPort;
+  if (port === null) throw new Error('serveStorage runs in a worker thread only');
+  const send = (message: FromThread) => port.postMessage(message);
+  const data = workerData as ThreadData;
+  try {
+    switch (data.role) {
+      case 'writer': {
+        const { main, telemetry, schemaVersion, applied } = await openFiles({ ...data, migrations: parts.migrations });
+        send({ type: 'ready', schemaVersion, applied });
+        await serveCalls(port, parts, data.dataDir, main, telemetry);
+        return;
+      }
+      case 'reader':
+        send({ type: 'ready', schemaVersion: 0, applied: [] });
+        await serveCalls(port, parts, data.dataDir, undefined, undefined);
+        return;
+      case 'backup': {
+        const result = await backupDatabase(data.sourceFile, data.targetFile, (done, total) => send({ type: 'progress', done, total }));
+        send({ type: 'done', result });
+        break;
+      }
+      case 'check': {
+        const db = openReader(data.file);
+        quickCheck(db, data.file);
+        db.close();
+        send({ type: 'done', result: undefined });
+        break;
+      }
+    }
+  } catch (error) {
+    send({ type: 'refused', error: toWireError(error) });
+  }
+  port.close();
+}
+
+async function serveCalls(port: MessagePort, parts: StorageParts, dataDir: string, main: DatabaseSync | undefined, telemetry: DatabaseSync | undefined): Promise<void> {
+  // The query builder is loaded while the main thread goes on starting.
+  const [{ createGroupCommit, Failure, indexOperations, runInSnapshot }, { createSession }] = await Promise.all([import('./group-commit.ts'), import('./statements.ts')]);
+  const findOperation = indexOperations(parts.operations);
+  const mainCommit = main === undefined ? undefined : createGroupCommit(main);
+  const telemetryCommit = telemetry === undefined ? undefined : createGroupCommit(telemetry);
+  let queries: Session | undefined;
+  const inbox: Call[] = [];
+  let closing = false;
+  let busy = false;
+
+  function accept(message: unknown): void {
+    if (message === 'close') closing = true;
+    if (!Array.isArray(message)) return;
+    for (let index = 0; index < message.length; index += 3) {
+      inbox.push({ kind: message[index], operation: findOperation(message[index + 1]), input: message[index + 2] });
+    }
+  }
+
+  function acceptWaiting(): void {
+    for (let waiting = receiveMessageOnPort(port); waiting !== undefined; waiting = receiveMessageOnPort(port)) accept(waiting.message);
+  }
+
+  async function drain(): Promise<void> {
+    busy = true;
+    for (acceptWaiting(); inbox.length > 0; acceptWaiting()) await answer(inbox.splice(0, maxBatch));
+    busy = false;
+    if (!closing) return;
+    queries?.db.close();
+    for (const db of [telemetry, main]) {
+      db?.exec('PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE)');
+      db?.close();
+    }
+    port.close();
+  }
+
+  async function answer(calls: readonly Call[]): Promise<void> {
+    const results: unknown[] = Array.from({ length: calls.length });
+    const writes = await commitKind(calls, callKinds.write, mainCommit, results);
+    await commitKind(calls, callKinds.telemetry, telemetryCommit, results);
+    // After the commits, so that a query sees every write that was asked for before it.
+    for (const [index, call] of calls.entries()) {
+      if (call.kind === callKinds.read) results[index] = await runInSnapshot((queries ??= createSession(openForQueries(dataDir))), call);
+    }
+    post(results, writes);
+  }
+
+  async function commitKind(calls: readonly Call[], kind: CallKind, commit: GroupCommit | undefined, results: unknown[]): Promise<boolean> {
+    // In most batches all calls are of one kind.
+    const units = calls.every((call) => call.kind === kind) ? calls : calls.filter((call) => call.kind === kind);
+    if (units.length === 0) return false;
+    const outcome =
+      commit === undefined ? { results: units.map(() => new Failure(new Error('This database has no tables: add a migration for it'))), stored: false } : await commit.commit(units);
+    let next = 0;
+    for (let index = 0; index < calls.length; index++) {
+      if (calls[index]?.kind === kind) results[index] = outcome.results[next++];
+    }
+    return outcome.stored;
+  }
+
+  function post(results: unknown[], stored: boolean): void {
+    const errors: [number, WireError][] = [];
+    let state: DbStatus['state'] | undefined = stored ? 'ok' : undefined;
+    const fail = (index: number, error: unknown) => {
+      results[index] = undefined;
+      errors.push([index, toWireError(error)]);
+      if (isMediumFailure(error)) state = 'read_only';
+    };
+    for (let index = 0; index < results.length; index++) {
+      const result = results[index];
+      if (result instanceof Failure) fail(index, result.error);
+    }
+    const send = () => port.postMessage({ type: 'answers', results, ...(errors.length > 0 && { errors }), ...(state !== undefined && { state }) } satisfies FromThread);
+    try {
+      send();
+    } catch {
+      // One result is not plain data; the others must not suffer for it.
+      for (const [index, result] of results.entries()) {
+        try {
+          structuredClone(result);
+        } catch (error) {
+          fail(index, error);
+        }
+      }
+      send();
+    }
+  }
+
+  port.on('message', (message: unknown) => {
+    accept(message);
+    if (!busy) void drain();
+  });
+}

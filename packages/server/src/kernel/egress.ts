@@ -1,0 +1,268 @@
+import type { LookupAddress } from 'node:dns';
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { finished, type Readable } from 'node:stream';
+import { constants as zlib, createBrotliDecompress, createGunzip } from 'node:zlib';
+import type { buildConnector, Dispatcher } from 'undici';
+import { AppError } from './app-error.ts';
+import type { Clock } from './clock.ts';
+import { isPublicAddress } from './public-address.ts';
+
+export interface EgressRequest {
+  readonly url: string;
+  readonly method?: 'GET' | 'POST';
+  /** Sent to the origin of `url` only: a redirect to another one drops all of them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+  /** Bytes of the body, as sent and as decompressed; what is beyond is cut off. */
+  readonly maxBytes: number;
+  /** Deadline of the whole, redirects and body included. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** Asked before the body is read; throws to refuse it. */
+  readonly accept?: (head: EgressHead) => void;
+}
+
+export interface EgressHead {
+  /** Where the redirects led. */
+  readonly url: string;
+  readonly status: number;
+  /** Lower-case names; repeated headers joined by ", ". */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface EgressResponse extends EgressHead {
+  readonly body: Buffer;
+  /** The body was longer than `maxBytes`. */
+  readonly truncated: boolean;
+}
+
+/**
+ * Requests to addresses that somebody else chose. Only http and https, GET and POST, to public addresses: each address
+ * that a name has is checked and the checked one is dialled, at every hop. Fails with `denied` (address, port or
+ * scheme), `invalid_params` (no URL), `timeout`, `cancelled`, `payload_too_large` (compression bomb), `unavailable`.
+ */
+export interface Egress {
+  request(request: EgressRequest): Promise<EgressResponse>;
+}
+
+export interface EgressOptions {
+  readonly clock: Clock;
+  readonly userAgent?: string;
+  /** Ports that may be asked; a request must not reach a mail server or a database. */
+  readonly ports?: readonly number[];
+  readonly resolve?: (hostname: string) => Promise<readonly string[]>;
+  /** `address:port` pairs, as dialled, that are reached although they are not public; for test servers on the loopback. */
+  readonly allowAddresses?: readonly string[];
+}
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308]);
+const maxRedirects = 3;
+const maxDialledAddresses = 3;
+/** Small bodies may compress well; from here on a ratio beyond 100 is a bomb. */
+const bombFloorBytes = 1024 * 1024;
+const maxRatio = 100;
+/** Headers that belong to the connection, to this module or to a proxy. */
+const ownHeaders = /^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|expect|keep-alive|accept-encoding|proxy-.*)$/i;
+
+export function createEgress(options: EgressOptions): Egress {
+  const ports = new Set(options.ports ?? [80, 443, 8080, 8443]);
+  const allowed = new Set(options.allowAddresses ?? []);
+  const resolve = options.resolve ?? resolveByDns;
+
+  function parseTarget(text: string, base?: string): URL {
+    const url = URL.parse(text, base);
+    if (url === null) throw new AppError('invalid_params', 'Not a URL: expected http:// or https:// and a host', { param: 'url' });
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refused(url, 'only http and https are reached');
+    if (url.username !== '' || url.password !== '') throw refused(url, 'a URL with credentials is not followed');
+    return url;
+  }
+
+  /** The addresses to dial, all of them checked: one private address among public ones is how rebinding begins. */
+  async function addressesOf(hostname: string, port: number): Promise<readonly string[]> {
+    const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+    const addresses = isIP(literal) === 0 ? await resolve(literal) : [literal];
+    if (addresses.length === 0) throw new AppError('unavailable', `The host ${hostname} was not found`);
+    for (const address of addresses) {
+      const dialled = isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+      if (allowed.has(dialled)) continue;
+      if (!ports.has(port)) throw new AppError('denied', `Port ${port} is not reached`);
+      if (!isPublicAddress(address)) throw new AppError('denied', `The address of ${hostname} is not public`);
+    }
+    return addresses.slice(0, maxDialledAddresses);
+  }
+
+  function createConnector(build: typeof buildConnector, timeout: number): buildConnector.connector {
+    const dial = build({ timeout: Math.min(timeout, 10_000), allowH2: false });
+    return (target, callback) => {
+      // Port 0 is a port: were it taken for "none", the default port would be dialled unchecked.
+      const port = target.port === '' ? defaultPort(target.protocol) : Number(target.port);
+      addressesOf(target.hostname, port).then(
+        (addresses) => dialFirst(dial, target, addresses, callback),
+        (error: unknown) => callback(error instanceof Error ? error : new Error('refused'), null),
+      );
+    };
+  }
+
+  async function hop(url: URL, method: 'GET' | 'POST', headers: Record<string, string>, request: EgressRequest, deadline: Deadline): Promise<EgressResponse | { readonly location: string; readonly status: number }> {
+    // Lazy: undici is loaded with the first request that needs it.
+    const { Client, buildConnector } = await import('undici');
+    // A client for each hop: a pooled socket would outlive the check of its address and cost memory per host.
+    const client = new Client(url.origin, { connect: createConnector(buildConnector, deadline.leftMs()), maxHeaderSize: 16_384, headersTimeout: 0, bodyTimeout: 0 });
+    try {
+      const response = await client.request({ method, path: url.pathname + url.search, headers, body: method === 'POST' ? (request.body ?? null) : null, signal: deadline.signal });
+      // A body that nobody reads to its end is torn down with the client and says so as an error.
+      response.body.on('error', () => {});
+      const location = response.headers['location'];
+      if (redirectStatuses.has(response.statusCode) && typeof location === 'string') return { location, status: response.statusCode };
+      const head: EgressHead = { url: url.href, status: response.statusCode, headers: plainHeaders(response.headers) };
+      request.accept?.(head);
+      return { ...head, ...(await readBody(response, head, request.maxBytes)) };
+    } finally {
+      // A request that was cut off keeps its socket until then; nobody waits for the goodbye.
+      void client.destroy().catch(() => {});
+    }
+  }
+
+  return {
+    async request(request) {
+      using deadline = startDeadline(options.clock, request);
+      let url = parseTarget(request.url);
+      let method = request.method ?? 'GET';
+      let own = Object.entries(request.headers ?? {}).filter(([name]) => !ownHeaders.test(name));
+      try {
+        for (let redirects = 0; ; redirects += 1) {
+          const headers = { 'user-agent': options.userAgent ?? 'gatehouse', 'accept-encoding': 'gzip, br', ...Object.fromEntries(own) };
+          const answer = await deadline.race(hop(url, method, headers, request, deadline));
+          if ('body' in answer) return answer;
+          if (redirects === maxRedirects) throw new AppError('unavailable', `More than ${maxRedirects} redirects`);
+          const next = parseTarget(answer.location, url.href);
+          if (next.origin !== url.origin) own = [];
+          // 307 and 308 repeat the request; to another origin a body is not handed on.
+          if (method === 'POST' && (answer.status < 307 || next.origin !== url.origin)) method = 'GET';
+          if (method === 'GET') own = own.filter(([name]) => !/^content-/i.test(name));
+          url = next;
+        }
+      } catch (error) {
+        throw deadline.error() ?? toEgressError(error, url);
+      }
+    },
+  };
+}
+
+function defaultPort(protocol: string): number {
+  return protocol === 'https:' ? 443 : 80;
+}
+
+function refused(url: URL, why: string): AppError {
+  return new AppError('denied', `${url.protocol}//${url.host} is refused: ${why}`);
+}
+
+async function resolveByDns(hostname: string): Promise<readonly string[]> {
+  const found: LookupAddress[] = await lookup(hostname, { all: true, order: 'ipv4first' });
+  return found.map((each) => each.address);
+}
+
+/** Dials the addresses one after the other, under the name that the caller asked for (SNI, certificate, Host). */
+function dialFirst(dial: buildConnector.connector, target: buildConnector.Options, addresses: readonly string[], callback: buildConnector.Callback): void {
+  const [address, ...rest] = addresses;
+  if (address === undefined) throw new RangeError('no address');
+  dial({ ...target, hostname: address }, (...answer) => {
+    if (answer[0] !== null && rest.length > 0) dialFirst(dial, target, rest, callback);
+    else callback(...answer);
+  });
+}
+
+interface Deadline extends Disposable {
+  readonly signal: AbortSignal;
+  leftMs(): number;
+  /** Settles with `work`, or fails when the time is over: a resolver cannot be aborted. */
+  race<T>(work: Promise<T>): Promise<T>;
+  error(): AppError | undefined;
+}
+
+function startDeadline(clock: Clock, request: EgressRequest): Deadline {
+  const controller = new AbortController();
+  const startedAt = clock.monotonic();
+  let failure: AppError | undefined;
+  const over = Promise.withResolvers<never>();
+  over.promise.catch(() => {});
+  const end = (error: AppError) => {
+    failure ??= error;
+    controller.abort(failure);
+    over.reject(failure);
+  };
+  const onAbort = () => end(new AppError('cancelled', 'The request was aborted'));
+  const cancel = clock.after(request.timeoutMs, () => end(new AppError('timeout', `No complete answer within ${request.timeoutMs} ms`)));
+  if (request.signal.aborted) onAbort();
+  else request.signal.addEventListener('abort', onAbort, { once: true });
+  return {
+    signal: controller.signal,
+    leftMs: () => Math.max(1, request.timeoutMs - (clock.monotonic() - startedAt)),
+    race: async (work) => {
+      // The loser of the race is not left unobserved.
+      work.catch(() => {});
+      return Promise.race([work, over.promise]);
+    },
+    error: () => failure,
+    [Symbol.dispose]() {
+      cancel();
+      request.signal.removeEventListener('abort', onAbort);
+    },
+  };
+}
+
+function plainHeaders(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const plain: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) plain[name] = typeof value === 'string' ? value : value.join(', ');
+  }
+  return plain;
+}
+
+/** Reads at most `maxBytes`, on the wire and unpacked. */
+async function readBody(response: Dispatcher.ResponseData, head: EgressHead, maxBytes: number): Promise<{ readonly body: Buffer; readonly truncated: boolean }> {
+  const encoding = (head.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  const unpack = createUnpacker(encoding);
+  let wireBytes = 0;
+  let bytes = 0;
+  const chunks: Buffer[] = [];
+  const source = unpack === undefined ? response.body : pump(response.body, unpack, (length) => (wireBytes += length));
+  try {
+    for await (const chunk of source) {
+      if (!Buffer.isBuffer(chunk)) throw new TypeError('expected bytes');
+      const room = maxBytes - bytes;
+      bytes += chunk.length;
+      if (unpack !== undefined && bytes > bombFloorBytes && bytes > wireBytes * maxRatio) throw new AppError('payload_too_large', `The compressed body of ${new URL(head.url).host} unpacks to more than ${maxRatio} times its size`);
+      chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+      if (chunk.length > room) return { body: Buffer.concat(chunks), truncated: true };
+    }
+    return { body: Buffer.concat(chunks), truncated: false };
+  } finally {
+    unpack?.destroy();
+    response.body.destroy();
+  }
+}
+
+function createUnpacker(encoding: string) {
+  // Sync flush: a body cut off in the middle yields what was there.
+  if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH, chunkSize: 65_536 });
+  if (encoding === 'br') return createBrotliDecompress({ finishFlush: zlib.BROTLI_OPERATION_FLUSH, chunkSize: 65_536 });
+  if (encoding === 'identity' || encoding === '') return undefined;
+  // One layer that was asked for; stacked encodings multiply the ratio of a bomb.
+  throw new AppError('unavailable', 'The answer has a content encoding that was not asked for');
+}
+
+function pump(body: Readable, unpack: ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>, onBytes: (length: number) => void): Readable {
+  body.on('data', (chunk: Buffer) => onBytes(chunk.length));
+  finished(body, (error) => {
+    if (error != null) unpack.destroy(error);
+  });
+  return body.pipe(unpack);
+}
+
+function toEgressError(error: unknown, url: URL): AppError {
+  if (error instanceof AppError) return error;
+  if (error instanceof Error && error.cause instanceof AppError) return error.cause;
+  return new AppError('unavailable', `No answer from ${url.host}`, { cause: error });
+}

@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, type Stats, statSync } from 'node:fs';
+import { type HomePaths, homePaths } from './home-paths.ts';
+import { type InstallKey, openInstallKey } from './install-key.ts';
+import { checkPrivate, codeOf, createOwnFile, modeOf, quoted, readOwnFile, UnsafePathError } from './private-file.ts';
+
+/** The folder of one installation, open and checked. */
+export interface Home {
+  readonly paths: HomePaths;
+  readonly installKey: InstallKey;
+  /** True when there was no configuration: one was written. */
+  readonly firstStart: boolean;
+  readonly warnings: readonly string[];
+  /** Reads config.yaml anew. */
+  readConfig(): ConfigFile;
+  /** The secret of the token made at first start, or undefined when there is none. */
+  readToken(): string | undefined;
+  /** That secret; made, with 384 random bits, when there is none. */
+  ensureToken(): string;
+}
+
+export interface ConfigFile {
+  readonly text: string;
+  /** Says that the file itself holds secrets: takes the access of others away where they have it, and returns what it did. */
+  protect(): string | undefined;
+}
+
+const maxConfigFileBytes = 1_048_576;
+
+/**
+ * Opens the home folder, and makes what is missing: the folder and its parts (0700), a configuration file from
+ * `template`, the install key (0600 each). Fails with an UnsafePathError when the folder or a file with secrets
+ * belongs to another user or others have access.
+ */
+export function openHome(dir: string, options: { readonly template: () => string }): Home {
+  const paths = homePaths(dir);
+  openFolder(dir);
+  for (const part of [paths.dataDir, paths.workspacesDir, paths.backupsDir]) openFolder(part);
+
+  const firstStart = !existsSync(paths.configFile) && createOwnFile(paths.configFile, options.template());
+  const { key, created } = openInstallKey(paths.keyFile);
+  const warnings = created && !firstStart && existsSync(`${paths.dataDir}/gatehouse.db`) ? [`${paths.keyFile} was missing and has been made anew: tokens made by tokens.create are void, make new ones`] : [];
+
+  const readToken = (): string | undefined => {
+    const file = readOwnFile(paths.tokenFile, { maxBytes: 1024 });
+    if (file === undefined) return undefined;
+    checkPrivate(paths.tokenFile, file.stats, '600');
+    const secret = file.text.trim();
+    if (secret.length < 32 || /\s/.test(secret)) throw new UnsafePathError(paths.tokenFile, 'expected one token of at least 32 characters; delete the file to have a new one made');
+    return secret;
+  };
+
+  return {
+    paths,
+    installKey: key,
+    firstStart,
+    warnings,
+    readConfig: () => readConfig(paths.configFile),
+    readToken,
+    ensureToken() {
+      const existing = readToken();
+      if (existing !== undefined) return existing;
+      const secret = `gh_${randomBytes(48).toString('base64url')}`;
+      if (createOwnFile(paths.tokenFile, `${secret}\n`)) return secret;
+      const others = readToken();
+      if (others === undefined) throw new UnsafePathError(paths.tokenFile, 'appeared and vanished while it was read');
+      return others;
+    },
+  };
+}
+
+function readConfig(path: string): ConfigFile {
+  const file = readOwnFile(path, { maxBytes: maxConfigFileBytes, followLinks: true });
+  if (file === undefined) throw new UnsafePathError(path, 'is a link to a file that does not exist');
+  return {
+    text: file.text,
+    protect() {
+      if (process.platform === 'win32' || (file.stats.mode & 0o077) === 0) return undefined;
+      try {
+        file.chmod(0o600);
+      } catch (error) {
+        throw new UnsafePathError(path, `holds secrets and others have access (mode ${modeOf(file.stats)}); close it with: chmod 600 ${quoted(path)}, or take the secrets from the environment as "\${NAME}"`, { cause: error });
+      }
+      return `${path} holds secrets and had mode ${modeOf(file.stats)}; it is 0600 now`;
+    },
+  };
+}
+
+function openFolder(path: string): void {
+  let stats: Stats;
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    stats = statSync(path);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'EEXIST' || code === 'ENOTDIR') throw new UnsafePathError(path, 'expected a folder, found a file (here or above)', { cause: error });
+    throw new UnsafePathError(path, `cannot be made or opened (${code}); choose another folder with --home or GATEHOUSE_HOME`, { cause: error });
+  }
+  checkPrivate(path, stats, '700');
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new UnsafePathError(path, `Gatehouse may not read and write here (mode ${modeOf(stats)}); allow it with: chmod 700 ${quoted(path)}`, { cause: error });
+  }
+  // A umask can only take rights away, and too many taken would fail later.
+  if (process.platform !== 'win32' && (stats.mode & 0o700) !== 0o700) chmodSync(path, 0o700);
+}

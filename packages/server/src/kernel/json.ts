@@ -1,0 +1,76 @@
+import { AppError } from './app-error.ts';
+
+export interface ParseJsonOptions {
+  /** Arrays and objects inside one another; 64 otherwise. V8 parses half a million of them, and whoever walks the value recursively then overflows the stack. */
+  readonly maxDepth?: number;
+}
+
+/**
+ * Parses JSON text that came from outside. Fails with `parse_error`; refuses nesting beyond `maxDepth` before anything
+ * is built, and any key `__proto__`, which would replace the prototype of an object that it is copied into.
+ */
+export function parseJson(text: string, options: ParseJsonOptions = {}): unknown {
+  const maxDepth = options.maxDepth ?? 64;
+  if (mayBeDeeper(text, maxDepth) && depthOf(text, maxDepth) > maxDepth) throw new AppError('parse_error', `The JSON text is nested more than ${maxDepth} levels deep`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new AppError('parse_error', `The text is not valid JSON${positionIn(error)}`);
+  }
+  if (mayNameProto(text)) refuseProto(value);
+  return value;
+}
+
+/** Counts brackets at the speed of a substring search: ordinary bodies have fewer than the limit and are not scanned. */
+function mayBeDeeper(text: string, maxDepth: number): boolean {
+  let left = maxDepth;
+  for (const bracket of ['[', '{']) {
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
+      left -= 1;
+      if (left < 0) return true;
+    }
+  }
+  return false;
+}
+
+/** Depth of the nesting; stops counting above `limit`. Text that is no JSON gets some number, the parser refuses it anyway. */
+function depthOf(text: string, limit: number): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 0x5c) i += 1;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x5b || code === 0x7b) {
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+      if (deepest > limit) return deepest;
+    } else if (code === 0x5d || code === 0x7d) depth -= 1;
+  }
+  return deepest;
+}
+
+/** The key can also be spelled with escapes, all of which begin so. */
+function mayNameProto(text: string): boolean {
+  return text.includes('__proto__') || text.includes('\\u00');
+}
+
+function refuseProto(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    for (const item of value) refuseProto(item);
+    return;
+  }
+  if (Object.hasOwn(value, '__proto__')) throw new AppError('parse_error', 'The key "__proto__" is not accepted');
+  for (const item of Object.values(value)) refuseProto(item);
+}
+
+/** Only the position: the parser's own words quote the text, which may hold a secret. */
+function positionIn(error: unknown): string {
+  const position = error instanceof Error ? /position (\d+)/.exec(error.message)?.[1] : undefined;
+  return position === undefined ? '' : ` (at position ${position})`;
+}

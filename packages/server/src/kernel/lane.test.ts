@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { AppError } from './app-error.ts';
+import { createLanes, type LaneEntry, type Lanes, type Lease } from './lane.ts';
+
+const never = new AbortController().signal;
+function entry(over: Partial<LaneEntry> = {}): LaneEntry {
+  return { key: 'k', group: 'g', groupLimit: 64, principalId: 'p', signal: never, ...over };
+}
+
+/** Collects the order of grants; each holder keeps its lease until told. */
+function recorder(lanes: Lanes) {
+  const order: string[] = [];
+  const leases = new Map<string, Lease>();
+  return {
+    order,
+    leases,
+    ask(name: string, over: Partial<LaneEntry> = {}) {
+      return lanes.acquire(entry(over)).then((lease) => {
+        order.push(name);
+        leases.set(name, lease);
+      });
+    },
+  };
+}
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('lanes', () => {
+  it('lets one holder of a key in at a time, in order of arrival', async () => {
+    const lanes = createLanes();
+    let inside = 0;
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, index) => {
+        using _lease = await lanes.acquire(entry());
+        inside += 1;
+        expect(inside).toBe(1);
+        order.push(index);
+        await settle();
+        inside -= 1;
+      }),
+    );
+    expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index));
+    expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
+  });
+
+  it('runs different keys side by side up to the limit of the group', async () => {
+    const lanes = createLanes();
+    const seen = recorder(lanes);
+    for (const name of ['a', 'b', 'c']) void seen.ask(name, { key: name, groupLimit: 2 });
+    await settle();
+    expect(seen.order).toEqual(['a', 'b']);
+    expect(lanes.counts()).toEqual({ running: 2, queued: 1 });
+    seen.leases.get('a')?.release();
+    seen.leases.get('a')?.release();
+    await settle();
+    expect(seen.order).toEqual(['a', 'b', 'c']);
+    expect(lanes.counts()).toEqual({ running: 2, queued: 0 });
+  });
+
+  it('refuses the entry that would make a lane longer than its limit, and says when to come back', async () => {
+    const lanes = createLanes({ maxQueuedPerLane: 2, retryAfterMs: 700 });
+    const holder = await lanes.acquire(entry());
+    const waiting = [lanes.acquire(entry()), lanes.acquire(entry())];
+    const refused = await lanes.acquire(entry()).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(AppError);
+    expect(refused).toMatchObject({ code: 'rate_limited', details: { retryAfterMs: 700 } });
+    holder.release();
+    for (const each of waiting) (await each).release();
+    expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
+  });
+
+  it('refuses as unavailable when too many wait in all', async () => {
+    const lanes = createLanes({ maxQueued: 1 });
+    const holder = await lanes.acquire(entry({ key: 'a', groupLimit: 1 }));
+    const waiting = lanes.acquire(entry({ key: 'b', groupLimit: 1 }));
+    await expect(lanes.acquire(entry({ key: 'c', groupLimit: 1 }))).rejects.toMatchObject({ code: 'unavailable' });
+    holder.release();
+    (await waiting).release();
+  });
+
+  it('serves principals in turn when the group is full', async () => {
+    const lanes = createLanes();
+    const seen = recorder(lanes);
+    void seen.ask('holder', { key: 'holder', groupLimit: 1, principalId: 'greedy' });
+    for (let index = 0; index < 4; index += 1) void seen.ask(`greedy${index}`, { key: `greedy${index}`, groupLimit: 1, principalId: 'greedy' });
+    void seen.ask('modest', { key: 'modest', groupLimit: 1, principalId: 'modest' });
+    void seen.ask('third', { key: 'third', groupLimit: 1, principalId: 'third' });
+    await settle();
+    for (let index = 0; index < 7; index += 1) {
+      seen.leases.get(seen.order.at(-1) ?? '')?.release();
+      await settle();
+    }
+    expect(seen.order).toEqual(['holder', 'greedy0', 'modest', 'third', 'greedy1', 'greedy2', 'greedy3']);
+    expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
+  });
+
+  it('an aborted waiter leaves at once and the others keep their order', async () => {
+    const lanes = createLanes();
+    const seen = recorder(lanes);
+    const leaver = new AbortController();
+    void seen.ask('a');
+    const aborted = lanes.acquire(entry({ signal: leaver.signal }));
+    void seen.ask('c');
+    leaver.abort();
+    await expect(aborted).rejects.toMatchObject({ code: 'cancelled' });
+    seen.leases.get('a')?.release();
+    await settle();
+    expect(seen.order).toEqual(['a', 'c']);
+    leaver.abort();
+    expect(lanes.counts()).toEqual({ running: 1, queued: 0 });
+    await expect(lanes.acquire(entry({ signal: leaver.signal }))).rejects.toMatchObject({ code: 'cancelled' });
+  });
+
+  it('when the head of a lane aborts while it waits for its group, the next of the lane takes its place', async () => {
+    const lanes = createLanes();
+    const seen = recorder(lanes);
+    const leaver = new AbortController();
+    void seen.ask('holder', { key: 'other', groupLimit: 1 });
+    const head = lanes.acquire(entry({ groupLimit: 1, signal: leaver.signal }));
+    void seen.ask('behind', { groupLimit: 1 });
+    leaver.abort();
+    await expect(head).rejects.toMatchObject({ code: 'cancelled' });
+    await settle();
+    expect(seen.order).toEqual(['holder']);
+    seen.leases.get('holder')?.release();
+    await settle();
+    expect(seen.order).toEqual(['holder', 'behind']);
+    seen.leases.get('behind')?.release();
+    expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
+  });
+
+  it('a raised limit lets waiting entries in when the next one arrives', async () => {
+    const lanes = createLanes();
+    const seen = recorder(lanes);
+    void seen.ask('a', { key: 'a', groupLimit: 1 });
+    void seen.ask('b', { key: 'b', groupLimit: 1 });
+    void seen.ask('c', { key: 'c', groupLimit: 3 });
+    await settle();
+    expect(seen.order.toSorted()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('keeps its counts and its order through random arrivals, aborts and releases', async () => {
+    const lanes = createLanes({ maxQueuedPerLane: 1000, maxQueued: 10_000 });
+    let seed = 7;
+    const random = (below: number) => (seed = (seed * 48271) % 2147483647) % below;
+    const holding = new Set<string>();
+    const perKeyOrder = new Map<string, number[]>();
+    let granted = 0;
+    let aborted = 0;
+    const all = Array.from({ length: 2000 }, async (_, index) => {
+      const key = `k${random(20)}`;
+      const controller = new AbortController();
+      if (random(4) === 0) setImmediate(() => controller.abort());
+      try {
+        using _lease = await lanes.acquire(entry({ key, groupLimit: 5, principalId: `p${random(3)}`, signal: controller.signal }));
+        expect(holding.has(key)).toBe(false);
+        holding.add(key);
+        expect(holding.size).toBeLessThanOrEqual(5);
+        perKeyOrder.set(key, [...(perKeyOrder.get(key) ?? []), index]);
+        granted += 1;
+        await settle();
+        holding.delete(key);
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        aborted += 1;
+      }
+    });
+    await Promise.all(all);
+    expect(granted + aborted).toBe(2000);
+    expect(aborted).toBeGreaterThan(0);
+    for (const order of perKeyOrder.values()) expect(order).toEqual(order.toSorted((a, b) => a - b));
+    expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
+  });
+});

@@ -1,0 +1,200 @@
+import { AppError } from './app-error.ts';
+import { createFifo, type Fifo } from './fifo.ts';
+
+export interface LaneEntry {
+  /** What must not overlap: one conversation. Holders of one key come one after the other, in order of arrival. */
+  readonly key: string;
+  /** What shares a limit: one agent. */
+  readonly group: string;
+  /** Holders of the group at once; the limit of the latest entry holds. */
+  readonly groupLimit: number;
+  /** For whom: groups that are full serve principals in turn. */
+  readonly principalId: string;
+  /** Ends the wait with `cancelled`; has no effect on a holder. */
+  readonly signal: AbortSignal;
+}
+
+/** The right to run; `release` may be called more than once. */
+export interface Lease extends Disposable {
+  release(): void;
+}
+
+export interface Lanes {
+  /**
+   * Waits for the lane and for room in the group. Fails with `rate_limited` when the lane's queue is full, with
+   * `unavailable` when too many wait in all, with `cancelled` when the signal aborts first.
+   */
+  acquire(entry: LaneEntry): Promise<Lease>;
+  counts(): { readonly running: number; readonly queued: number };
+  /** Whether something runs in one lane, and how many entries wait behind it. */
+  of(key: string): { readonly running: boolean; readonly queued: number };
+}
+
+export interface LanesOptions {
+  /** Entries that may wait behind the holder of one key. */
+  readonly maxQueuedPerLane?: number;
+  /** Entries that may wait in all. */
+  readonly maxQueued?: number;
+  /** What a refused caller is told to wait. */
+  readonly retryAfterMs?: number;
+}
+
+interface Waiter {
+  readonly entry: LaneEntry;
+  readonly grant: (group: Group) => void;
+  /** Leaves the queue in which the waiter stands now. */
+  leave: () => void;
+}
+
+/** Exists while a key has a holder, or an entry that waits for its group; the queue is what stands behind that one. */
+interface Lane {
+  readonly queue: Fifo<Waiter>;
+}
+
+interface Group {
+  readonly id: string;
+  running: number;
+  limit: number;
+  /** Principals that have waiting entries, the next one to be served first. */
+  readonly ring: Fifo<Principal>;
+  readonly principals: Map<string, Principal>;
+}
+
+interface Principal {
+  readonly id: string;
+  readonly waiting: Fifo<Waiter>;
+  leaveRing: () => void;
+}
+
+/** Order per conversation, a limit per agent, fairness between principals. Every operation is O(1), and nothing is kept for idle keys. */
+export function createLanes(options: LanesOptions = {}): Lanes {
+  const { maxQueuedPerLane = 50, maxQueued = 1000, retryAfterMs = 1000 } = options;
+  const lanes = new Map<string, Lane>();
+  const groups = new Map<string, Group>();
+  let running = 0;
+  let queued = 0;
+
+  function groupOf(entry: LaneEntry): Group {
+    let group = groups.get(entry.group);
+    if (group === undefined) {
+      group = { id: entry.group, running: 0, limit: entry.groupLimit, ring: createFifo(), principals: new Map() };
+      groups.set(entry.group, group);
+    }
+    group.limit = entry.groupLimit;
+    return group;
+  }
+
+  function startIn(group: Group, entry: LaneEntry): Lease {
+    group.running += 1;
+    running += 1;
+    let held = true;
+    const release = () => {
+      if (!held) return;
+      held = false;
+      group.running -= 1;
+      running -= 1;
+      advanceLane(entry.key);
+      fillGroup(group);
+    };
+    return { release, [Symbol.dispose]: release };
+  }
+
+  /** Whoever stood at the head of the lane is gone: the next entry goes on to wait for its group. */
+  function advanceLane(key: string): void {
+    const next = lanes.get(key)?.queue.shift();
+    if (next === undefined) {
+      lanes.delete(key);
+      return;
+    }
+    const group = groupOf(next.entry);
+    standInGroup(group, next);
+    fillGroup(group);
+  }
+
+  function standInGroup(group: Group, waiter: Waiter): void {
+    const id = waiter.entry.principalId;
+    let principal = group.principals.get(id);
+    if (principal === undefined) {
+      principal = { id, waiting: createFifo(), leaveRing: () => {} };
+      principal.leaveRing = group.ring.push(principal);
+      group.principals.set(id, principal);
+    }
+    const from = principal;
+    const leaveQueue = from.waiting.push(waiter);
+    waiter.leave = () => {
+      leaveQueue();
+      if (from.waiting.size === 0) {
+        from.leaveRing();
+        group.principals.delete(id);
+      }
+      advanceLane(waiter.entry.key);
+      fillGroup(group);
+    };
+  }
+
+  /** Grants what there is room for, one entry of each principal in turn; forgets the group when nothing is left of it. */
+  function fillGroup(group: Group): void {
+    while (group.running < group.limit) {
+      const principal = group.ring.shift();
+      const waiter = principal?.waiting.shift();
+      if (principal === undefined || waiter === undefined) break;
+      if (principal.waiting.size > 0) principal.leaveRing = group.ring.push(principal);
+      else group.principals.delete(principal.id);
+      waiter.grant(group);
+    }
+    if (group.running === 0 && group.principals.size === 0) groups.delete(group.id);
+  }
+
+  function refuseWhenFull(lane: Lane | undefined): void {
+    if (lane !== undefined && lane.queue.size >= maxQueuedPerLane) {
+      throw new AppError('rate_limited', `Too many turns wait in this conversation (limit ${maxQueuedPerLane})`, { retryAfterMs });
+    }
+    if (queued >= maxQueued) throw new AppError('unavailable', `Too many turns wait (limit ${maxQueued})`, { retryAfterMs });
+  }
+
+  return {
+    counts: () => ({ running, queued }),
+    of(key) {
+      const lane = lanes.get(key);
+      return { running: lane !== undefined, queued: lane?.queue.size ?? 0 };
+    },
+    async acquire(entry) {
+      if (entry.signal.aborted) throw new AppError('cancelled', 'Aborted before the turn began');
+      const lane = lanes.get(entry.key);
+      if (lane === undefined) {
+        const group = groupOf(entry);
+        // The limit may have been raised since the entries that wait were turned away.
+        if (group.ring.size > 0) fillGroup(group);
+        if (group.running < group.limit) {
+          lanes.set(entry.key, { queue: createFifo() });
+          return startIn(group, entry);
+        }
+      }
+      refuseWhenFull(lane);
+      queued += 1;
+      return new Promise<Lease>((resolve, reject) => {
+        const onAbort = () => {
+          queued -= 1;
+          waiter.leave();
+          reject(new AppError('cancelled', 'Aborted while waiting for its turn'));
+        };
+        const waiter: Waiter = {
+          entry,
+          leave: () => {},
+          grant: (granting) => {
+            queued -= 1;
+            entry.signal.removeEventListener('abort', onAbort);
+            resolve(startIn(granting, entry));
+          },
+        };
+        entry.signal.addEventListener('abort', onAbort, { once: true });
+        if (lane === undefined) {
+          lanes.set(entry.key, { queue: createFifo() });
+          standInGroup(groupOf(entry), waiter);
+        } else {
+          waiter.leave = lane.queue.push(waiter);
+        }
+      });
+    },
+  };
+}

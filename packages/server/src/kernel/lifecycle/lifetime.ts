@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../clock.ts';
+import { acquireLock } from './lock-file.ts';
+
+/** One run of the daemon over a data folder. Disposing of it records a clean end and gives the lock back: the last step of a stop. */
+export interface Lifetime extends Disposable {
+  readonly bootId: string;
+  /** The run before this one ended without `[Symbol.dispose]`: killed, crashed or out of power. */
+  readonly uncleanEnd: boolean;
+  /** Three runs in a row ended uncleanly within five minutes: start without agents, so that the owner can look. */
+  readonly controlPlaneOnly: boolean;
+}
+
+interface Boot {
+  readonly bootId: string;
+  readonly pid: number;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number | null;
+}
+
+const crashLoopBoots = 3;
+const crashLoopWindowMs = 5 * 60_000;
+const keptBoots = 10;
+
+/**
+ * Locks the folder and records the boot. The record is a small file of its own and not a table: a database that makes
+ * the daemon crash is one of the things the crash-loop breaker is for.
+ * @throws StartError `locked` while another daemon runs.
+ */
+export function beginLifetime(dataDir: string, clock: Clock): Lifetime {
+  const lock = acquireLock(dataDir);
+  try {
+    const file = join(dataDir, 'boots.json');
+    const earlier = readBoots(file);
+    const now = clock.now();
+    const boot: Boot = { bootId: randomUUID(), pid: process.pid, startedAtMs: now, endedAtMs: null };
+    const lastClean = earlier.findLastIndex((past) => past.endedAtMs !== null);
+    // A clock that was set back must not make old crashes recent: they lie in the future then.
+    const recent = earlier.slice(lastClean + 1).filter((past) => past.startedAtMs <= now && now - past.startedAtMs <= crashLoopWindowMs);
+    writeBoots(file, [...earlier, boot]);
+    return {
+      bootId: boot.bootId,
+      uncleanEnd: earlier.at(-1)?.endedAtMs === null,
+      controlPlaneOnly: recent.length >= crashLoopBoots,
+      [Symbol.dispose]() {
+        writeBoots(file, [...earlier, { ...boot, endedAtMs: clock.now() }]);
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function writeBoots(file: string, boots: readonly Boot[]): void {
+  const next = `${file}.next`;
+  writeFileSync(next, JSON.stringify(boots.slice(-keptBoots)), { mode: 0o600 });
+  renameSync(next, file);
+}
+
+/** An unreadable record says nothing about crashes, and must not stop the start. */
+function readBoots(file: string): Boot[] {
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    return Array.isArray(value) ? value.filter(isBoot) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isBoot(value: unknown): value is Boot {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'bootId' in value &&
+    typeof value.bootId === 'string' &&
+    'pid' in value &&
+    typeof value.pid === 'number' &&
+    'startedAtMs' in value &&
+    typeof value.startedAtMs === 'number' &&
+    'endedAtMs' in value &&
+    (value.endedAtMs === null || typeof value.endedAtMs === 'number')
+  );
+}

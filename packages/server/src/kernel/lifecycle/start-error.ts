@@ -1,0 +1,24 @@
+export type StartRefusal =
+  /** Another daemon uses the same folder. */
+  | 'locked'
+  /** The file was written by a newer program. */
+  | 'newer_schema'
+  /** The recorded migrations are not those of this program. */
+  | 'changed_migration'
+  /** The file exists and is not one of ours. */
+  | 'foreign_database'
+  /** SQLite cannot read the file as a database. */
+  | 'damaged'
+  /** The folder or file cannot be opened or written. */
+  | 'unusable';
+
+/** The storage refuses to start; the message is written for the person at the terminal and says what to do. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+  readonly reason: StartRefusal;
+
+  constructor(reason: StartRefusal, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}

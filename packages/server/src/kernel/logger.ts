@@ -1,0 +1,87 @@
+import type { LogLevel } from '@gatehouse/contract';
+import { type Logger as Pino, pino } from 'pino';
+import type * as z from 'zod';
+import type { Log } from './log.ts';
+import { createFileSink, type LogSink } from './log-sink.ts';
+
+type Level = z.output<typeof LogLevel>;
+
+export interface Logger {
+  /** The log of the daemon itself; its parts take theirs by `log.module(name)`. */
+  readonly log: Log;
+  /** Takes effect at once, until the next start. False when no module has this name. */
+  setLevel(level: Level, module?: string): boolean;
+  /** Names of the modules that have asked for their log. */
+  modules(): string[];
+  /** Writes at once what is waiting. */
+  flush(): void;
+}
+
+export interface LoggerOptions {
+  readonly level: Level;
+  /** Level per module, wins over `level`. */
+  readonly modules?: Readonly<Record<string, Level>>;
+  /** Every line passes it before it is written. */
+  readonly redact: (line: string) => string;
+  /** Where lines go; standard error in batches otherwise. */
+  readonly write?: (line: string) => void;
+}
+
+/** Structured log, one JSON object per line: `level`, `time` (milliseconds since the epoch), `module`, the fields, `msg`. */
+export function createLogger(options: LoggerOptions): Logger {
+  const { write } = options;
+  const sink: LogSink = write === undefined ? createFileSink(2, (dropped) => root.warn({ dropped }, 'Log lines were dropped: whoever reads the log is too slow')) : { write, flush() {} };
+  const root: Pino = pino(
+    {
+      level: options.level,
+      base: null,
+      formatters: { level: (level) => ({ level }) },
+      serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
+    },
+    { write: (line: string) => sink.write(options.redact(line)) },
+  );
+  const modules = new Map<string, Pino>();
+  /** What was said of one module by name outlives changes of the common level. */
+  const ownLevel = new Map<string, Level>(Object.entries(options.modules ?? {}));
+  let common = options.level;
+
+  function module(name: string): Pino {
+    const known = modules.get(name);
+    if (known !== undefined) return known;
+    const child = root.child({ module: name }, { level: ownLevel.get(name) ?? common });
+    modules.set(name, child);
+    return child;
+  }
+
+  function toLog(of: Pino): Log {
+    return {
+      fatal: (fields, message) => of.fatal(fields, message),
+      error: (fields, message) => of.error(fields, message),
+      warn: (fields, message) => of.warn(fields, message),
+      info: (fields, message) => of.info(fields, message),
+      debug: (fields, message) => of.debug(fields, message),
+      trace: (fields, message) => of.trace(fields, message),
+      enabled: (level) => of.isLevelEnabled(level),
+      module: (name) => toLog(module(name)),
+    };
+  }
+
+  return {
+    log: toLog(root),
+    setLevel(level, name) {
+      if (name !== undefined) {
+        const one = modules.get(name);
+        if (one === undefined) return false;
+        ownLevel.set(name, level);
+        one.level = level;
+        return true;
+      }
+      common = level;
+      root.level = level;
+      for (const [each, child] of modules) if (!ownLevel.has(each)) child.level = level;
+      return true;
+    },
+    modules: () => [...modules.keys()].toSorted(),
+    flush: () => sink.flush(),
+  };
+}

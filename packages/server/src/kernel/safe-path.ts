@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { constants, existsSync } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+import { AppError } from './app-error.ts';
+
+const maxPathBytes = 1024;
+const maxNameBytes = 255;
+const maxDepth = 32;
+
+/** C0 and C1 controls, what is invisible, what turns the direction of text, and what Windows does not take in a name. */
+const forbiddenCharacters = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff<>:"|?*\\]/u;
+const deviceName = /^(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9¹²³])(?:\.|$)/i;
+/** A dot, slash, backslash, NUL or percent sign in percent-encoding: somebody decodes once more than we do. */
+const encoded = /%(?:2e|2f|5c|00|25|u)/i;
+
+/** One error for what is missing, what is forbidden and what lies outside, so that nothing can be learned from which it is. */
+function notHere(): AppError {
+  return new AppError('not_found', 'Nothing of that name can be used here: expected a relative path with "/", without "..", links or special files');
+}
+
+/**
+ * The names of which a relative path from outside consists. Fails with `not_found` on anything that is absolute,
+ * climbs, is encoded, is not in NFC, or could mean something else to another layer or system.
+ */
+function parseRelativePath(text: string): readonly string[] {
+  if (text === '' || Buffer.byteLength(text) > maxPathBytes || !text.isWellFormed() || encoded.test(text)) throw notHere();
+  const names = text.split('/').filter((name, index) => !(name === '.' && index === 0));
+  if (names.length === 0 || names.length > maxDepth || names[0] === '~') throw notHere();
+  for (const name of names) {
+    const plain = name.normalize('NFKC');
+    const unsafe =
+      name === '' ||
+      Buffer.byteLength(name) > maxNameBytes ||
+      name.normalize('NFC') !== name ||
+      forbiddenCharacters.test(name) ||
+      /^\.{1,2}$|[/\\]/.test(plain) ||
+      /[. ]$/.test(plain) ||
+      deviceName.test(plain);
+    if (unsafe) throw notHere();
+  }
+  return names;
+}
+
+/** A directory held open: names are looked up below the descriptor, so that a path swapped meanwhile changes nothing. */
+interface Directory extends AsyncDisposable {
+  /** Path of `name` for the system calls. */
+  at(name: string): string;
+  sync(): Promise<void>;
+}
+
+const noFollow = constants.O_NOFOLLOW ?? 0;
+const directoryOnly = constants.O_DIRECTORY ?? 0;
+const noBlock = constants.O_NONBLOCK ?? 0;
+/** `/proc/self/fd/N/name` is what `openat` is elsewhere; other systems compare the real path after opening. */
+const descriptorPaths = process.platform === 'linux' && existsSync('/proc/self/fd');
+
+async function openDirectory(root: string, names: readonly string[], make: boolean): Promise<Directory> {
+  return descriptorPaths ? openByDescriptor(root, names, make) : openByRealPath(root, names, make);
+}
+
+async function openByDescriptor(root: string, names: readonly string[], make: boolean): Promise<Directory> {
+  let current = await open(root, constants.O_RDONLY | directoryOnly);
+  for (const name of names) {
+    const parent = current;
+    try {
+      const path = `/proc/self/fd/${parent.fd}/${name}`;
+      if (make) await mkdir(path, 0o700).catch(ignoreExisting);
+      current = await open(path, constants.O_RDONLY | directoryOnly | noFollow);
+    } finally {
+      await parent.close();
+    }
+  }
+  const handle = current;
+  return { at: (name) => `/proc/self/fd/${handle.fd}/${name}`, sync: () => handle.sync(), [Symbol.asyncDispose]: () => handle.close() };
+}
+
+async function openByRealPath(root: string, names: readonly string[], make: boolean): Promise<Directory> {
+  const realRoot = await realpath(root);
+  let path = realRoot;
+  for (const name of names) {
+    path = join(path, name);
+    if (make) await mkdir(path, 0o700).catch(ignoreExisting);
+    if (!(await lstat(path)).isDirectory()) throw notHere();
+  }
+  if ((await realpath(path)) !== [realRoot, ...names].join(sep)) throw notHere();
+  return { at: (name) => join(path, name), sync: async () => {}, async [Symbol.asyncDispose]() {} };
+}
+
+function ignoreExisting(error: unknown): void {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+}
+
+/** What the file system says about a name that is not there, or not what it should be. */
+const meansNotHere = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'EPERM', 'ENXIO', 'EISDIR', 'EMLINK', 'ENAMETOOLONG', 'EINVAL', 'ENODEV', 'EBUSY', 'EOPNOTSUPP', 'ENOTEMPTY']);
+
+async function hidingWhy<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && typeof error.code === 'string' && meansNotHere.has(error.code)) throw notHere();
+    throw error;
+  }
+}
+
+/** A second name for a file lies where we do not see it: a link to `/etc/shadow` in a workspace is a plain file but for its count. */
+function refuseSpecial(stat: { isFile(): boolean; readonly nlink: number }): void {
+  if (!stat.isFile() || stat.nlink > 1) throw notHere();
+}
+
+/**
+ * Opens a regular file inside `root` for reading; the caller closes the handle. `relative` may come from anyone: links
+ * on the way, a second hard link, devices, pipes and everything outside fail with `not_found`, like what is missing.
+ * On Linux no link swapped in meanwhile can lead outside; elsewhere the real path is compared after opening.
+ */
+export async function openInside(root: string, relative: string): Promise<FileHandle> {
+  const names = parseRelativePath(relative);
+  return hidingWhy(async () => {
+    await using directory = await openDirectory(root, names.slice(0, -1), false);
+    const path = directory.at(names.at(-1) ?? '');
+    const handle = await open(path, constants.O_RDONLY | noFollow | noBlock);
+    try {
+      refuseSpecial(await handle.stat());
+      if (!descriptorPaths) await refuseMoved(root, names, handle);
+      return handle;
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  });
+}
+
+async function refuseMoved(root: string, names: readonly string[], handle: FileHandle): Promise<void> {
+  const expected = [await realpath(root), ...names].join(sep);
+  const [opened, named] = await Promise.all([handle.stat(), lstat(expected)]);
+  if ((await realpath(expected)) !== expected || opened.ino !== named.ino || opened.dev !== named.dev) throw notHere();
+}
+
+/** Reads a whole file inside `root`. Beyond `maxBytes` it fails with `payload_too_large`, also when the file grows meanwhile. */
+export async function readFileInside(root: string, relative: string, options: { readonly maxBytes: number }): Promise<Buffer> {
+  await using handle = await openInside(root, relative);
+  const buffer = Buffer.allocUnsafe(Math.min(options.maxBytes, (await handle.stat()).size) + 1);
+  let length = 0;
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null);
+    if (bytesRead === 0) return buffer.subarray(0, length);
+    length += bytesRead;
+    if (length === buffer.length) throw new AppError('payload_too_large', `The file is larger than ${options.maxBytes} bytes`);
+  }
+}
+
+/**
+ * Writes a whole file inside `root` with mode 0600, making missing folders (0700): readers see the old content or the
+ * new one, and what was written survives a crash. Fails with `not_found` where `openInside` would, with
+ * `payload_too_large` beyond `maxBytes`. A link in place of the file is refused, never written through.
+ */
+export async function writeFileInside(root: string, relative: string, data: string | Uint8Array, options: { readonly maxBytes: number }): Promise<void> {
+  const names = parseRelativePath(relative);
+  const bytes = typeof data === 'string' ? Buffer.from(data) : data;
+  if (bytes.byteLength > options.maxBytes) throw new AppError('payload_too_large', `The content is larger than ${options.maxBytes} bytes`);
+  return hidingWhy(async () => {
+    await using directory = await openDirectory(root, names.slice(0, -1), true);
+    const target = directory.at(names.at(-1) ?? '');
+    const existing = await lstat(target).catch(() => undefined);
+    if (existing !== undefined) refuseSpecial(existing);
+    const temporary = directory.at(`.${randomBytes(12).toString('hex')}.tmp`);
+    const handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, 0o600);
+    try {
+      try {
+        await handle.writeFile(bytes);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      // Replaces the name, so a link put there since is dropped and its target stays as it was.
+      await rename(temporary, target);
+    } catch (error) {
+      await unlink(temporary).catch(() => {});
+      throw error;
+    }
+    await directory.sync();
+  });
+}

@@ -1,0 +1,39 @@
+import * as z from 'zod';
+import type { ModelResult, ModelUsage } from '../model.ts';
+
+const count = z.number().nullish();
+
+export const WireUsage = z.object({ input_tokens: count, output_tokens: count, cache_read_input_tokens: count, cache_creation_input_tokens: count });
+export type WireUsage = z.output<typeof WireUsage>;
+
+export const Whole = z.object({
+  id: z.string(),
+  content: z.array(z.looseObject({ type: z.string(), text: z.string().nullish(), id: z.string().nullish(), name: z.string().nullish(), input: z.unknown().optional() })),
+  stop_reason: z.string().nullish(),
+  usage: WireUsage,
+});
+
+/** Every event of a stream, as far as it matters here; `type` decides which fields are there. */
+export const StreamEvent = z.object({
+  type: z.string(),
+  index: z.number().nullish(),
+  message: z.object({ id: z.string(), usage: WireUsage.nullish() }).nullish(),
+  content_block: z.object({ type: z.string(), id: z.string().nullish(), name: z.string().nullish(), text: z.string().nullish() }).nullish(),
+  delta: z.object({ type: z.string().nullish(), text: z.string().nullish(), partial_json: z.string().nullish(), stop_reason: z.string().nullish() }).nullish(),
+  usage: WireUsage.nullish(),
+  error: z.unknown().optional(),
+});
+export type StreamEvent = z.output<typeof StreamEvent>;
+
+/** This wire counts cached input apart; here `input` is all of it. */
+export function toUsage(wire: WireUsage): ModelUsage {
+  const cacheRead = wire.cache_read_input_tokens ?? 0;
+  const cacheWrite = wire.cache_creation_input_tokens ?? 0;
+  return { input: (wire.input_tokens ?? 0) + cacheRead + cacheWrite, output: wire.output_tokens ?? 0, cacheRead, cacheWrite, estimated: false };
+}
+
+export function toFinish(reason: string | null | undefined): ModelResult['finish'] {
+  if (reason === 'tool_use') return 'tool_calls';
+  if (reason === 'max_tokens' || reason === 'model_context_window_exceeded') return 'length';
+  return reason === 'refusal' ? 'content_filter' : 'stop';
+}

@@ -1,0 +1,56 @@
+import type { ModelMessage, ModelRequest } from '../model.ts';
+import { toolCallId } from '../wire/tool-call-id.ts';
+
+type Block = Record<string, unknown>;
+
+/** The JSON body of one call. Cache marks go where a prefix ends that the next call repeats: tools and first system part, whole system prompt, conversation so far. */
+export function messagesBody(request: ModelRequest, stream: boolean): string {
+  const mark = request.cacheRetention === 'none' ? {} : { cache_control: request.cacheRetention === 'long' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' } };
+  const parts = request.system.filter((part) => part.trim() !== '');
+  const system = parts.map((text, i) => ({ type: 'text', text, ...(i === 0 || i === parts.length - 1 ? mark : {}) }));
+  const messages = wireMessages(request.messages);
+  const lastBlock = messages.at(-1)?.content.at(-1);
+  if (lastBlock !== undefined) Object.assign(lastBlock, mark);
+  return JSON.stringify({
+    model: request.model.modelId,
+    max_tokens: request.maxTokens ?? request.model.maxTokens,
+    ...(system.length === 0 ? {} : { system }),
+    messages,
+    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    ...(request.tools.length === 0 ? {} : { tools: request.tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })) }),
+    stream,
+  });
+}
+
+/** Neighbours of one role become one message: the results of parallel tool calls must arrive together, before what the user says next. Empty texts are refused by the API. */
+function wireMessages(messages: readonly ModelMessage[]): { role: 'user' | 'assistant'; content: Block[] }[] {
+  const out: { role: 'user' | 'assistant'; content: Block[] }[] = [];
+  for (const message of messages) {
+    const role = message.role === 'assistant' ? 'assistant' : 'user';
+    const content = blocksOf(message);
+    if (content.length === 0) continue;
+    const last = out.at(-1);
+    if (last?.role === role) last.content.push(...content);
+    else out.push({ role, content });
+  }
+  return out;
+}
+
+function blocksOf(message: ModelMessage): Block[] {
+  if (message.role === 'tool') {
+    return [{ type: 'tool_result', tool_use_id: toolCallId(message.toolCallId, 'word'), content: message.content === '' ? '(no output)' : message.content, ...(message.isError === true ? { is_error: true } : {}) }];
+  }
+  const blocks: Block[] = message.content.trim() === '' ? [] : [{ type: 'text', text: message.content }];
+  if (message.role === 'assistant') for (const call of message.toolCalls ?? []) blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments) });
+  return blocks;
+}
+
+/** The API takes an object only; what the model once wrote amiss stays readable. */
+function inputOf(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { value };
+  } catch {
+    return { malformed: text };
+  }
+}

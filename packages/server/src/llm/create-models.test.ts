@@ -1,0 +1,289 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { EventKind, EventPayload } from '@gatehouse/contract';
+import { createStepClock, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type BusEvent, createEventBus } from '../kernel/event-bus.ts';
+import { silentLog } from '../kernel/log.ts';
+import { ModelsConfig, ProvidersConfig } from './config.ts';
+import { createModels, type CreateModelsOptions } from './create-models.ts';
+import { type Probe, probeHttp } from './discover.ts';
+import { ModelError, type ModelInfo } from './model.ts';
+import type { Attempt, Models } from './models.ts';
+import { offlineText } from './offline/offline.ts';
+import { collectingSink } from './testing.ts';
+
+const clock = createStepClock();
+let heard: BusEvent[] = [];
+const bus = createEventBus(() => undefined);
+bus.listen('all', (event) => heard.push(event));
+const opened: AsyncDisposable[] = [];
+
+beforeEach(() => {
+  heard = [];
+});
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one[Symbol.asyncDispose]();
+});
+
+async function build(providers: Record<string, unknown>, more: { config?: object } & Partial<CreateModelsOptions> = {}) {
+  const { config, ...options } = more;
+  const models = await createModels({ providers: ProvidersConfig.parse(providers), modelsConfig: ModelsConfig.parse(config ?? {}), env: {}, probe: undefined, bus, clock, log: silentLog, ...options });
+  opened.push(models);
+  return models;
+}
+
+async function fake(): Promise<FakeProvider> {
+  const provider = await startFakeProvider({ deltas: 3 });
+  opened.push({ [Symbol.asyncDispose]: () => provider.close() });
+  return provider;
+}
+
+const kinds = () => heard.map((event) => event.kind);
+function payloads<K extends EventKind>(kind: K): EventPayload<K>[] {
+  return heard.filter((event): event is BusEvent<K> => event.kind === kind).map((event) => event.payload);
+}
+const names = (list: readonly ModelInfo[]) => list.map((model) => `${model.provider}/${model.modelId}`);
+
+describe('the catalog', () => {
+  test('configured providers come first and alone, in their order, with prices', async () => {
+    const models = await build(
+      { b: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', models: [{ id: 'm', cost: { input: 1, output: 2 } }, { id: 'org/n', contextWindow: 9000, maxTokens: 100 }] }, a: { type: 'openai' } },
+      { env: { GROQ_API_KEY: 'k' } },
+    );
+    expect(models.providers().map(({ id, source, apiKeyConfigured }) => [id, source, apiKeyConfigured])).toEqual([['b', 'config', false], ['a', 'config', false]]);
+    expect(names(models.list()).slice(0, 3)).toEqual(['b/m', 'b/org/n', 'a/gpt-5-mini']);
+    expect(models.list()[0]).toMatchObject({ contextWindow: 128_000, maxTokens: 8192, price: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 }, validated: true });
+    expect(models.list()[1]).toMatchObject({ contextWindow: 9000, maxTokens: 100, price: null });
+    expect(models.defaultModel()).toBe(models.list()[0]);
+    expect(payloads('model:catalog_loaded')).toMatchObject([{ providerCount: 2, modelCount: models.list().length }]);
+  });
+
+  test('resolves a full name, a bare id in the preferred provider, then in catalog order', async () => {
+    const models = await build({ one: { type: 'vllm', models: [{ id: 'm' }, { id: 'two/m' }] }, two: { type: 'vllm', models: [{ id: 'm' }, { id: 'x' }] } });
+    const resolved = (name: string, preferred?: string) => {
+      const model = models.resolve(name, preferred);
+      return model === undefined ? undefined : `${model.provider}/${model.modelId}`;
+    };
+    expect(resolved('two/m')).toBe('two/m');
+    expect(resolved('one/two/m')).toBe('one/two/m');
+    expect(resolved('m')).toBe('one/m');
+    expect(resolved('m', 'two')).toBe('two/m');
+    expect(resolved('x', 'one')).toBe('two/x');
+    expect(resolved('two/m', 'one')).toBe('two/m');
+    expect(resolved('nothing')).toBeUndefined();
+  });
+
+  test('finds keys in the environment, obeys a moved base URL and says where it found them', async () => {
+    const models = await build({}, { env: { ANTHROPIC_API_KEY: 'k1', OPENAI_API_KEY: ' k2 ', OPENAI_BASE_URL: 'http://127.0.0.1:9/proxy/', GROQ_API_KEY: '' } });
+    expect(models.providers().map(({ id, baseUrl, source }) => [id, baseUrl, source])).toEqual([['openai', 'http://127.0.0.1:9/proxy', 'environment'], ['anthropic', 'https://api.anthropic.com/v1', 'environment']]);
+    expect(models.describeDiscovery()).toMatchObject({ providers: [{ id: 'openai', name: 'OpenAI', from: 'OPENAI_API_KEY' }, { id: 'anthropic', from: 'ANTHROPIC_API_KEY' }], defaultModel: 'openai/gpt-5-mini' });
+    expect(JSON.stringify(models.describeDiscovery())).not.toContain('k1');
+  });
+
+  test('does not look around when told not to', async () => {
+    const models = await build({}, { env: { OPENAI_API_KEY: 'k' }, config: { discover: false } });
+    expect(names(models.list())).toEqual(['offline/offline']);
+  });
+
+  test('finds local servers by their list of models', async () => {
+    const probe: Probe = async (url) => (url === 'http://127.0.0.1:8000/v1/models' ? { data: [{ id: 'qwen', max_model_len: 32_768 }, { id: 'nomic-embed-text' }] } : url.includes('8080') ? { hello: 1 } : Promise.reject(new Error('refused')));
+    const models = await build({}, { probe });
+    expect(models.list()).toMatchObject([{ provider: 'vllm', modelId: 'qwen', contextWindow: 32_768, price: { input: 0 }, validated: true }]);
+    expect(models.describeDiscovery().providers).toMatchObject([{ source: 'local_server', from: 'http://127.0.0.1:8000' }]);
+  });
+
+  test('the probe reads a list over HTTP and gives up in time', async () => {
+    const provider = await fake();
+    expect(await probeHttp(`${provider.url}/models`, {}, AbortSignal.timeout(1000))).toMatchObject({ data: [{ id: 'mock-fast' }, { id: 'mock-p10' }] });
+    const silent = createServer(() => undefined);
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    opened.push({ [Symbol.asyncDispose]: async () => void silent.close().closeAllConnections() });
+    const { port } = silent.address() as AddressInfo;
+    await expect(probeHttp(`http://127.0.0.1:${port}/v1/models`, {}, AbortSignal.timeout(30))).rejects.toThrow();
+  });
+
+  test('adds models that agents name to providers that list none themselves', async () => {
+    const models = await build({ openai: { type: 'openai', apiKey: 'k' }, own: { type: 'vllm', models: [{ id: 'm' }] } }, { named: ['openai/gpt-9', 'openai/gpt-5', 'own/other'] });
+    expect(models.resolve('openai/gpt-9')).toMatchObject({ price: null, validated: false });
+    expect(models.list().filter(({ modelId }) => modelId === 'gpt-5')).toHaveLength(1);
+    expect(models.resolve('own/other')).toBeUndefined();
+  });
+
+  test('refuses a provider without address and a default that is no model, naming the key', async () => {
+    await expect(build({ x: { type: 'azure', apiKey: 'k' } })).rejects.toThrow('providers.x.baseUrl');
+    await expect(build({ x: { type: 'vllm', models: [{ id: 'm' }] } }, { config: { default: 'nope' } })).rejects.toThrow('models.default');
+  });
+});
+
+describe('the offline model', () => {
+  test('says plainly that there is no model, streams in several deltas and repeats nothing of the prompt', async () => {
+    const models = await build({});
+    const sink = collectingSink();
+    const attempts: Attempt[] = [];
+    const call = { models: [models.defaultModel()], agentId: 'default', request: requestOf('my password is hunter2'), onAttempt: (attempt: Attempt) => void attempts.push(attempt) };
+    const { result } = await models.generate(call, sink);
+    expect(result.text).toBe(offlineText.join(''));
+    expect(result.text).toContain('No language model is connected');
+    expect(result.text).toContain('OPENAI_API_KEY');
+    expect(result.text).not.toContain('hunter2');
+    expect(sink.pieces.length).toBeGreaterThan(2);
+    expect(sink.pieces.join('')).toBe(result.text);
+    expect(result.usage.output).toBeGreaterThan(50);
+    expect((await models.generate(call)).result).toEqual(result);
+    expect(attempts).toHaveLength(2);
+    expect(models.providers()).toMatchObject([{ id: 'offline', source: 'built_in' }]);
+  });
+
+  test('never stands in for a configured model that fails', async () => {
+    const provider = await fake();
+    const models = await build({ p: { type: 'vllm', baseUrl: provider.url, models: [{ id: 'm' }] } });
+    provider.queue({ status: 401 });
+    await expect(run(models, ['p/m'])).rejects.toMatchObject({ kind: 'auth' });
+    expect(models.resolve('offline/offline')).toBeUndefined();
+  });
+});
+
+function requestOf(content: string) {
+  return { system: [], messages: [{ role: 'user' as const, content }], tools: [], cacheRetention: 'none' as const, timeoutMs: 5000, signal: new AbortController().signal };
+}
+
+async function run(models: Models, list: readonly string[], options: { attempts?: Attempt[]; sink?: ReturnType<typeof collectingSink>; agentId?: string } = {}) {
+  const chosen = list.map((name) => models.resolve(name)).filter((model) => model !== undefined);
+  return models.generate({ models: chosen, agentId: options.agentId ?? 'default', request: requestOf('hi'), onAttempt: (attempt) => void options.attempts?.push(attempt) }, options.sink);
+}
+
+describe('fallback', () => {
+  async function pair() {
+    const first = await fake();
+    const second = await fake();
+    const models = await build({ one: { type: 'vllm', baseUrl: first.url, models: [{ id: 'm' }, { id: 'n' }] }, two: { type: 'vllm', baseUrl: second.url, models: [{ id: 'm' }] } });
+    heard = [];
+    return { first, second, models };
+  }
+
+  test.for([
+    [401, 'auth'],
+    [402, 'billing'],
+    [429, 'rate_limit'],
+    [500, 'server'],
+  ] as const)('%i goes on to the next model, with an event and every attempt booked once', async ([status, error]) => {
+    const { first, second, models } = await pair();
+    first.queue({ status });
+    const attempts: Attempt[] = [];
+    const { model } = await run(models, ['one/m', 'two/m'], { attempts });
+    expect(model.provider).toBe('two');
+    expect(attempts.map(({ model: { provider }, outcome }) => [provider, outcome])).toEqual([['one', 'error'], ['two', 'ok']]);
+    expect(attempts[1]?.usage).toMatchObject({ input: 20, output: 3 });
+    expect(payloads('model:fallback_attempt')).toEqual([{ agentId: 'default', fromProvider: 'one', fromModel: 'm', toProvider: 'two', toModel: 'm', error, attemptNumber: 1, timestamp: clock.now() }]);
+    expect([first.served(), second.served()]).toEqual([1, 1]);
+  });
+
+  test.for([
+    [{ status: 400 }, 'bad_request'],
+    [{ status: 400, error: { message: 'maximum context length is 8' } }, 'context_length'],
+  ] as const)('%o stays where it is: another model would refuse it too', async ([answer, kind]) => {
+    const { first, second, models } = await pair();
+    first.queue(answer);
+    await expect(run(models, ['one/m', 'two/m'])).rejects.toMatchObject({ kind });
+    expect([first.served(), second.served()]).toEqual([1, 0]);
+    expect(kinds()).toEqual([]);
+  });
+
+  test('no other model takes over once text was handed out', async () => {
+    const { first, second, models } = await pair();
+    first.queue({ text: ['half '], breakAfter: { deltas: 1, by: 'cut' } });
+    const attempts: Attempt[] = [];
+    const sink = collectingSink();
+    await expect(run(models, ['one/m', 'two/m'], { sink, attempts })).rejects.toMatchObject({ partial: { text: 'half ' } });
+    expect([first.served(), second.served()]).toEqual([1, 0]);
+    expect(attempts).toMatchObject([{ outcome: 'error', usage: { estimated: true } }]);
+    expect(attempts[0]?.usage.input).toBeGreaterThan(0);
+  });
+
+  test('a network error is tried once more with the same model, then with the next', async () => {
+    const { first, models } = await pair();
+    await first.close();
+    const attempts: Attempt[] = [];
+    expect((await run(models, ['one/m', 'two/m'], { attempts })).model.provider).toBe('two');
+    expect(attempts.map(({ model, outcome }) => [model.provider, outcome])).toEqual([['one', 'error'], ['one', 'error'], ['two', 'ok']]);
+  });
+
+  test('an overloaded provider is asked again after a short pause', async () => {
+    const { first, models } = await pair();
+    first.queue({ status: 529 });
+    const answer = run(models, ['one/m', 'two/m']);
+    await vi.waitFor(() => {
+      clock.advance(500);
+      expect(first.served()).toBe(2);
+    });
+    expect((await answer).model.provider).toBe('one');
+    expect(kinds()).toEqual([]);
+  });
+
+  test('all failing is announced and fails with the last error', async () => {
+    const { first, second, models } = await pair();
+    first.queue({ status: 500 });
+    second.queue({ status: 401 });
+    await expect(run(models, ['one/m', 'two/m'])).rejects.toMatchObject({ kind: 'auth' });
+    expect(payloads('model:fallback_exhausted')).toMatchObject([{ agentId: 'default', provider: 'two', model: 'm', totalAttempts: 2 }]);
+  });
+
+  test('a provider that refused is left alone, longer each time, and its other models with it', async () => {
+    const { first, second, models } = await pair();
+    first.queue({ status: 401 }, { status: 401 });
+    await run(models, ['one/m', 'one/n', 'two/m']);
+    expect(first.served()).toBe(1);
+    await run(models, ['one/m', 'two/m']);
+    expect([first.served(), second.served()]).toEqual([1, 2]);
+    clock.advance(60_000);
+    await run(models, ['one/m', 'two/m']);
+    expect(first.served()).toBe(2);
+    clock.advance(299_000);
+    await run(models, ['one/m', 'two/m']);
+    expect(first.served()).toBe(2);
+    clock.advance(1000);
+    expect((await run(models, ['one/m', 'two/m'])).model.provider).toBe('one');
+    expect(payloads('model:auth_cooldown')).toMatchObject([
+      { provider: 'one', keyName: 'providers.one.apiKey', cooldownMs: 60_000, failureCount: 1 },
+      { provider: 'one', cooldownMs: 300_000, failureCount: 2 },
+    ]);
+  });
+
+  test('Retry-After is the pause; meanwhile a call with no other model says when to come back', async () => {
+    const { first, models } = await pair();
+    first.queue({ status: 429, headers: { 'retry-after': '20' } });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
+    clock.advance(5000);
+    const attempts: Attempt[] = [];
+    await expect(run(models, ['one/m', 'one/n'], { attempts })).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 15_000 });
+    expect(attempts).toEqual([]);
+    expect(first.served()).toBe(1);
+    clock.advance(15_000);
+    expect((await run(models, ['one/m'])).model.modelId).toBe('m');
+  });
+
+  test('three failures in a row degrade a provider, the next answer recovers it', async () => {
+    const { first, models } = await pair();
+    first.queue({ status: 500 }, { status: 500 }, { status: 400 }, { status: 500 });
+    for (const agentId of ['a', 'b', 'b', 'a']) await run(models, ['one/m'], { agentId }).catch(() => undefined);
+    expect(payloads('provider:degraded')).toMatchObject([{ provider: 'one', failingAgents: 2 }]);
+    await run(models, ['one/m']);
+    await run(models, ['one/m']);
+    expect(payloads('provider:recovered')).toMatchObject([{ provider: 'one' }]);
+  });
+
+  test('an aborted call tries nothing else', async () => {
+    const { first, second, models } = await pair();
+    const controller = new AbortController();
+    first.queue({ hang: true });
+    const chosen = models.list().filter((model) => model.modelId === 'm');
+    const answer = models.generate({ models: chosen, agentId: 'default', request: { ...requestOf('hi'), signal: controller.signal }, onAttempt: () => undefined });
+    await vi.waitFor(() => expect(first.served()).toBe(1));
+    controller.abort();
+    await expect(answer).rejects.toBeInstanceOf(ModelError);
+    await expect(answer).rejects.toMatchObject({ kind: 'aborted' });
+    expect(second.served()).toBe(0);
+    expect(kinds()).toEqual([]);
+  });
+});

@@ -1,0 +1,148 @@
+import type { Clock } from '../kernel/clock.ts';
+import type { EventBus } from '../kernel/event-bus.ts';
+import type { Log } from '../kernel/log.ts';
+import { anthropicVersion, createMessagesClient } from './anthropic-messages/client.ts';
+import { modelsOf, unlistedModel } from './catalog.ts';
+import type { ModelsConfig, ProvidersConfig } from './config.ts';
+import { Cooldowns } from './cooldown.ts';
+import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe } from './discover.ts';
+import { createGenerate } from './generate.ts';
+import type { ModelClient, ModelInfo } from './model.ts';
+import type { Models, ProviderInfo } from './models.ts';
+import { createOfflineClient, offlineModel } from './offline/offline.ts';
+import { createChatClient } from './openai-chat/client.ts';
+import { ProviderHealth } from './provider-health.ts';
+import { vendors } from './vendors.ts';
+import { type Deadlines, Upstream } from './wire/upstream.ts';
+
+export interface CreateModelsOptions {
+  readonly providers: ProvidersConfig;
+  readonly modelsConfig: ModelsConfig;
+  /** Where keys are looked for; the process environment in the daemon, empty in tests. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Looks at local servers; undefined: they are not looked for. */
+  readonly probe: Probe | undefined;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Models that agents name (`provider/modelId`): added to providers that name no models themselves. */
+  readonly named?: readonly string[];
+  readonly deadlines?: Deadlines;
+}
+
+/** What the start prints: which providers there are and where each was found. */
+export interface Discovery {
+  readonly providers: readonly { readonly id: string; readonly name: string; readonly source: ProviderInfo['source']; readonly from: string; readonly modelCount: number }[];
+  /** `provider/modelId` */
+  readonly defaultModel: string;
+}
+
+/** Builds the catalog and the wires behind it. Fails with an Error that names the configuration key. */
+export async function createModels(options: CreateModelsOptions): Promise<Models & { describeDiscovery(): Discovery }> {
+  const { modelsConfig, bus, clock, log } = options;
+  const found = await findProviders(options);
+  const entries = found.map((provider) => ({ provider, models: withNamed(provider, modelsOf(provider), [...(options.named ?? []), ...(modelsConfig.default === undefined ? [] : [modelsConfig.default])]) }));
+  for (const { provider, models } of entries) if (models.length === 0) log.warn({ provider: provider.id }, `Provider "${provider.id}" has no models: name them under providers.${provider.id}.models`);
+  const listed = entries.flatMap(({ models }) => models);
+  const offline = listed.length === 0;
+  const list: readonly ModelInfo[] = offline ? [offlineModel] : listed;
+  const providers: readonly ProviderInfo[] = [...entries.map(({ provider }) => providerInfo(provider)), ...(offline ? [offlineProvider] : [])];
+  const resolve = resolver(list);
+  const byDefault = modelsConfig.default === undefined ? list[0] : resolve(modelsConfig.default);
+  if (byDefault === undefined) throw new Error(`models.default: expected a model of the catalog, got "${modelsConfig.default ?? ''}"`);
+
+  const clients = new Map<string, ModelClient>();
+  const clientOf = (id: string): ModelClient => {
+    let client = clients.get(id);
+    if (client === undefined) {
+      const provider = found.find((candidate) => candidate.id === id);
+      client = provider === undefined ? createOfflineClient() : createClient(provider, options);
+      clients.set(id, client);
+    }
+    return client;
+  };
+  const generate = createGenerate({
+    clientOf,
+    keyNameOf: (id) => found.find((provider) => provider.id === id)?.keyName ?? '',
+    cooldowns: new Cooldowns(clock, modelsConfig.cooldownMs),
+    health: new ProviderHealth(bus, clock),
+    bus,
+    clock,
+  });
+  bus.emit('model:catalog_loaded', { providerCount: providers.length, modelCount: list.length, timestamp: clock.now() });
+  return {
+    providers: () => providers,
+    list: () => list,
+    resolve,
+    defaultModel: () => byDefault,
+    generate,
+    describeDiscovery: () => ({
+      providers: [
+        ...entries.map(({ provider, models }) => ({ id: provider.id, name: vendors[provider.config.type].name, source: provider.source, from: provider.from, modelCount: models.length })),
+        ...(offline ? [{ id: 'offline', name: offlineModel.displayName, source: 'built_in' as const, from: 'built in', modelCount: 1 }] : []),
+      ],
+      defaultModel: `${byDefault.provider}/${byDefault.modelId}`,
+    }),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...clients.values()].map((client) => client[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+const offlineProvider: ProviderInfo = { id: 'offline', type: 'offline', baseUrl: '', source: 'built_in', apiKeyConfigured: true };
+
+async function findProviders({ providers, modelsConfig, env, probe }: CreateModelsOptions): Promise<readonly FoundProvider[]> {
+  const configured = Object.entries(providers);
+  if (configured.length === 0) {
+    if (!modelsConfig.discover) return [];
+    return [...findKeys(env), ...(probe === undefined ? [] : await findLocalServers(probe))];
+  }
+  return Promise.all(
+    configured.map(async ([id, config]): Promise<FoundProvider> => {
+      const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
+      if (baseUrl === undefined) throw new Error(`providers.${id}.baseUrl: expected the address of the API, because type "${config.type}" has no default`);
+      const found = { id, config: { ...config, baseUrl }, source: 'config' as const, from: 'config.yaml', keyName: `providers.${id}.apiKey` };
+      return config.models.length > 0 || probe === undefined ? found : { ...found, listed: await listConfigured(config, probe) };
+    }),
+  );
+}
+
+function providerInfo({ id, config, source }: FoundProvider): ProviderInfo {
+  // A local server needs no key, so none is missing.
+  return { id, type: config.type, baseUrl: config.baseUrl ?? '', source, apiKeyConfigured: config.apiKey !== undefined || vendors[config.type].local !== undefined };
+}
+
+function withNamed(provider: FoundProvider, models: readonly ModelInfo[], named: readonly string[]): readonly ModelInfo[] {
+  if (provider.config.models.length > 0) return models;
+  const prefix = `${provider.id}/`;
+  const ids = named.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  return [...models, ...[...new Set(ids)].filter((id) => id !== '' && !models.some((model) => model.modelId === id)).map((id) => unlistedModel(provider, id))];
+}
+
+function resolver(list: readonly ModelInfo[]): Models['resolve'] {
+  const byName = new Map(list.map((model) => [`${model.provider}/${model.modelId}`, model]));
+  return (name, preferredProvider) =>
+    byName.get(name) ?? (preferredProvider === undefined ? undefined : byName.get(`${preferredProvider}/${name}`)) ?? list.find((model) => model.modelId === name);
+}
+
+function createClient({ id, config }: FoundProvider, { clock, deadlines }: CreateModelsOptions): ModelClient {
+  const vendor = vendors[config.type];
+  const upstream = new Upstream({
+    provider: id,
+    baseUrl: config.baseUrl ?? '',
+    headers: providerHeaders(config),
+    secrets: [config.apiKey ?? '', ...Object.values(config.headers)],
+    maxConnections: config.maxConnections,
+    clock,
+    ...(deadlines === undefined ? {} : { deadlines }),
+  });
+  return vendor.wire === 'anthropic-messages' ? createMessagesClient(upstream) : createChatClient(upstream, vendor);
+}
+
+/** Headers of every request to a provider; those of the configuration win. Names are lower-case, so that none is sent twice. */
+export function providerHeaders(config: ProvidersConfig[string]): Record<string, string> {
+  const vendor = vendors[config.type];
+  const key = config.apiKey === undefined ? {} : { [vendor.keyHeader]: vendor.keyHeader === 'authorization' ? `Bearer ${config.apiKey}` : config.apiKey };
+  const own = Object.fromEntries(Object.entries(config.headers).map(([name, value]) => [name.toLowerCase(), value]));
+  return { ...(vendor.wire === 'anthropic-messages' ? anthropicVersion : {}), ...key, ...own };
+}

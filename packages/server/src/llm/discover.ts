@@ -1,0 +1,116 @@
+import { get } from 'node:http';
+import * as z from 'zod';
+import { type ProviderConfig, type ProviderType, providerTypes } from './config.ts';
+import { vendors } from './vendors.ts';
+
+/** A provider as the catalog takes it, wherever it was found. */
+export interface FoundProvider {
+  readonly id: string;
+  readonly config: ProviderConfig;
+  readonly source: 'config' | 'environment' | 'local_server';
+  /** Where its key or address comes from, for people: `config.yaml`, `OPENAI_API_KEY`, `http://127.0.0.1:11434`. */
+  readonly from: string;
+  /** What its key is called in events and logs. */
+  readonly keyName: string;
+  /** Models that the server listed itself. */
+  readonly listed?: readonly ListedModel[];
+}
+
+export interface ListedModel {
+  readonly id: string;
+  readonly contextWindow?: number;
+}
+
+/** Fetches a JSON document from a local address; rejects when nothing answers before the signal. */
+export type Probe = (url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<unknown>;
+
+/** Local servers are given so long in all; start-up waits for it only when nothing is configured. */
+const probeLimitMs = 300;
+const maxListBytes = 1_048_576;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Keys that tools of the vendors use too, in the order in which a default is chosen. */
+export function findKeys(env: Environment): readonly FoundProvider[] {
+  const order: readonly ProviderType[] = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'openrouter', 'xai', 'deepseek', ...providerTypes];
+  return [...new Set(order)].flatMap((type) => {
+    const vendor = vendors[type];
+    const keyName = vendor.keyEnv.find((name) => (env[name] ?? '').trim() !== '');
+    const baseUrl = baseUrlFromEnv(type, env) ?? vendor.baseUrl;
+    if (keyName === undefined || baseUrl === undefined) return [];
+    return [{ id: type, config: { type, baseUrl, apiKey: (env[keyName] ?? '').trim(), headers: {}, models: [], maxConnections: 256 }, source: 'environment' as const, from: keyName, keyName }];
+  });
+}
+
+/** A moved base URL is obeyed: the key beside it may be meant for a proxy only. */
+function baseUrlFromEnv(type: ProviderType, env: Environment): string | undefined {
+  const vendor = vendors[type];
+  const value = vendor.baseUrlEnv === undefined ? undefined : env[vendor.baseUrlEnv]?.trim();
+  if (value === undefined || value === '' || !URL.canParse(value)) return undefined;
+  const base = value.replace(/\/+$/, '');
+  return vendor.wire === 'anthropic-messages' && !base.endsWith('/v1') ? `${base}/v1` : base;
+}
+
+/** Model servers on their standard ports of this machine that answer within 300 ms and have a model. */
+export async function findLocalServers(probe: Probe): Promise<readonly FoundProvider[]> {
+  const signal = AbortSignal.timeout(probeLimitMs);
+  const found = await Promise.all(
+    providerTypes.map(async (type): Promise<FoundProvider | undefined> => {
+      const { local, baseUrl } = vendors[type];
+      if (local === undefined || baseUrl === undefined) return undefined;
+      const config: ProviderConfig = { type, baseUrl, headers: {}, models: [], maxConnections: 256 };
+      const listed = await listModels(probe, baseUrl, {}, signal);
+      return listed.length === 0 ? undefined : { id: type, config, source: 'local_server', from: new URL(baseUrl).origin, keyName: '', listed };
+    }),
+  );
+  return found.filter((provider) => provider !== undefined);
+}
+
+/** Asks a configured local server for its models, when the configuration names none. */
+export async function listConfigured(config: ProviderConfig, probe: Probe): Promise<readonly ListedModel[]> {
+  const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
+  if (baseUrl === undefined || !/^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])[:/]/.test(baseUrl)) return [];
+  return listModels(probe, baseUrl, { ...config.headers, ...(config.apiKey === undefined ? {} : { authorization: `Bearer ${config.apiKey}` }) }, AbortSignal.timeout(probeLimitMs));
+}
+
+const List = z.object({
+  data: z.array(z.object({ id: z.string().min(1), max_model_len: z.int().min(512).optional().catch(undefined), meta: z.object({ n_ctx: z.int().min(512).optional() }).nullish().catch(undefined) })),
+});
+
+async function listModels(probe: Probe, baseUrl: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly ListedModel[]> {
+  try {
+    const { data } = List.parse(await probe(`${baseUrl.replace(/\/+$/, '')}/models`, headers, signal));
+    return data
+      .filter(({ id }) => !/embed|rerank|whisper|tts/i.test(id))
+      .map(({ id, max_model_len: length, meta }) => {
+        const contextWindow = length ?? meta?.n_ctx;
+        return contextWindow === undefined ? { id } : { id, contextWindow };
+      });
+  } catch {
+    // Nothing there, something else there, or too slow: all mean that no model server was found.
+    return [];
+  }
+}
+
+/** The probe of the running server: one small GET, no redirect, 1 MiB at most. */
+export const probeHttp: Probe = (url, headers, signal) =>
+  new Promise((resolve, reject) => {
+    const request = get(url, { headers, signal, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > maxListBytes) request.destroy(new Error('list of models larger than 1 MiB'));
+        else chunks.push(chunk);
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        try {
+          resolve(response.statusCode === 200 ? JSON.parse(Buffer.concat(chunks).toString()) : undefined);
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+    request.on('error', reject);
+  });

@@ -1,0 +1,117 @@
+import * as z from 'zod';
+import type { Clock } from '../kernel/clock.ts';
+import type { EmbeddingConfig, ProvidersConfig } from './config.ts';
+import { countTokens } from './count-tokens.ts';
+import { providerHeaders } from './create-models.ts';
+import { hashingVector } from './hashing-embedder.ts';
+import { ModelError } from './model.ts';
+import { vendors } from './vendors.ts';
+import { Upstream } from './wire/upstream.ts';
+
+const defaultDimensions = 384;
+/** Requests of one call that are under way at once. */
+const parallel = 4;
+
+export interface Embeddings {
+  /** In the order of the texts; all of one length. */
+  readonly vectors: readonly Float32Array[];
+  readonly model: string;
+  /** Tokens of all texts as the provider counted them, or counted here. */
+  readonly tokens: number;
+}
+
+/** Turns texts into vectors. Fails with ModelError only. */
+export interface Embedder extends AsyncDisposable {
+  readonly provider: string;
+  readonly model: string;
+  embed(texts: readonly string[], signal: AbortSignal): Promise<Embeddings>;
+}
+
+/** The embedder of the configuration; undefined when it has none. Fails with an Error that names the configuration key. */
+export function createEmbedder(config: EmbeddingConfig | undefined, deps: { readonly providers: ProvidersConfig; readonly clock: Clock }): Embedder | undefined {
+  if (config === undefined) return undefined;
+  if (config.provider === 'hashing') return hashingEmbedder(config);
+  const provider = deps.providers[config.provider];
+  if (provider === undefined) throw new Error(`embedding.provider: expected a provider of the configuration or "hashing", got "${config.provider}"`);
+  const vendor = vendors[provider.type];
+  const baseUrl = provider.baseUrl ?? vendor.baseUrl;
+  if (vendor.embeddings === 'none' || baseUrl === undefined) throw new Error(`embedding.provider: ${vendor.name} offers no embeddings`);
+  if (config.dimensions !== undefined) throw new Error('embedding.dimensions: expected only with provider "hashing"');
+  const upstream = new Upstream({
+    provider: config.provider,
+    baseUrl,
+    headers: providerHeaders(provider),
+    secrets: [provider.apiKey ?? '', ...Object.values(provider.headers)],
+    maxConnections: provider.maxConnections,
+    clock: deps.clock,
+  });
+  return {
+    provider: config.provider,
+    model: config.model,
+    embed: (texts, signal) => embedInBatches(texts, config.batchSize, (batch) => askProvider(upstream, config, vendor.embeddings === 'base64', batch, signal)),
+    [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
+  };
+}
+
+function hashingEmbedder(config: EmbeddingConfig): Embedder {
+  const dimensions = config.dimensions ?? defaultDimensions;
+  const model = `hashing-${dimensions}`;
+  return {
+    provider: 'hashing',
+    model,
+    async embed(texts) {
+      return { vectors: texts.map((text) => hashingVector(text, dimensions)), model, tokens: texts.reduce((sum, text) => sum + countTokens(text), 0) };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+async function embedInBatches(texts: readonly string[], size: number, ask: (batch: readonly string[]) => Promise<Embeddings>): Promise<Embeddings> {
+  const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, i) => texts.slice(i * size, (i + 1) * size));
+  const answers: Embeddings[] = [];
+  for (let i = 0; i < batches.length; i += parallel) answers.push(...(await Promise.all(batches.slice(i, i + parallel).map(ask))));
+  const vectors = answers.flatMap((answer) => answer.vectors);
+  const dimensions = vectors[0]?.length;
+  if (vectors.some((vector) => vector.length !== dimensions)) throw new ModelError('bad_response', 'The provider sent vectors of different lengths');
+  return { vectors, model: answers[0]?.model ?? '', tokens: answers.reduce((sum, answer) => sum + answer.tokens, 0) };
+}
+
+const Answer = z.object({
+  data: z.array(z.object({ index: z.int().min(0).nullish(), embedding: z.union([z.array(z.number()), z.string()]) })),
+  model: z.string().nullish(),
+  usage: z.object({ prompt_tokens: z.number() }).nullish().catch(undefined),
+});
+
+function askProvider(upstream: Upstream, config: EmbeddingConfig, base64: boolean, texts: readonly string[], signal: AbortSignal): Promise<Embeddings> {
+  const body = JSON.stringify({ model: config.model, input: texts, encoding_format: base64 ? 'base64' : 'float' });
+  return upstream.post<Embeddings>({ path: '/embeddings', body, timeoutMs: config.timeoutMs, signal }, { stream: undefined, whole: (bytes) => readAnswer(bytes, config.model, texts) });
+}
+
+function readAnswer(bytes: Buffer, asked: string, texts: readonly string[]): Embeddings {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch {
+    throw new ModelError('bad_response', 'expected JSON');
+  }
+  const answer = Answer.safeParse(value);
+  if (!answer.success) throw new ModelError('bad_response', `the answer is not a list of embeddings (${answer.error.issues[0]?.path.join('.') ?? ''})`);
+  const { data, model, usage } = answer.data;
+  if (data.length !== texts.length) throw new ModelError('bad_response', `expected ${texts.length} embeddings, got ${data.length}`);
+  const vectors = new Array<Float32Array | undefined>(texts.length).fill(undefined);
+  for (const [place, { index, embedding }] of data.entries()) {
+    const at = index ?? place;
+    if (at >= vectors.length || vectors[at] !== undefined) throw new ModelError('bad_response', `embedding ${at} came twice or was not asked for`);
+    vectors[at] = typeof embedding === 'string' ? fromBase64(embedding) : Float32Array.from(embedding);
+  }
+  const whole = vectors.filter((vector) => vector !== undefined);
+  if (whole.some((vector) => vector.length === 0 || !vector.every(Number.isFinite))) throw new ModelError('bad_response', 'an embedding is empty or holds something else than numbers');
+  return { vectors: whole, model: model ?? asked, tokens: usage?.prompt_tokens ?? texts.reduce((sum, text) => sum + countTokens(text), 0) };
+}
+
+/** Little-endian 32-bit floats; read one by one, since the bytes need not be aligned nor the machine little-endian. */
+function fromBase64(text: string): Float32Array {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.length % 4 !== 0) throw new ModelError('bad_response', 'an embedding is not a row of 32-bit floats');
+  return Float32Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(i * 4));
+}

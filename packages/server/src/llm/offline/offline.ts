@@ -1,0 +1,49 @@
+import { type ModelClient, ModelError, type ModelInfo, type ModelResult } from '../model.ts';
+import { vendors } from '../vendors.ts';
+import { estimateUsage } from '../wire/usage.ts';
+
+/** The model of an installation that has none: it lets every door be tried without a network, and says that it is no model. */
+export const offlineModel: ModelInfo = {
+  provider: 'offline',
+  modelId: 'offline',
+  displayName: 'Offline (no model connected)',
+  contextWindow: 128_000,
+  maxTokens: 8192,
+  input: ['text'],
+  reasoning: false,
+  price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  validated: true,
+};
+
+const keyNames = (['openai', 'anthropic', 'google', 'groq', 'mistral', 'openrouter', 'xai', 'deepseek'] as const).map((type) => vendors[type].keyEnv[0]).join(', ');
+const localNames = (['ollama', 'lmstudio', 'llamacpp', 'vllm'] as const).map((type) => `${vendors[type].name} (port ${vendors[type].local?.port ?? 0})`).join(', ');
+
+/** Fixed, so that nothing of a prompt can come back in it. */
+export const offlineText = [
+  'No language model is connected: this is the built-in offline answer of Gatehouse, the same for every question. ',
+  'Your message arrived and the gateway works. ',
+  'To connect a model, do one of these and restart: ',
+  `(1) set a key in the environment: ${keyNames}; `,
+  `(2) start a local model server: ${localNames}; `,
+  '(3) add a provider to config.yaml under "providers", with its type, baseUrl, apiKey and models. ',
+  'Then ask again.',
+] as const;
+
+/** Answers every request with `offlineText`, in several deltas when streamed. */
+export function createOfflineClient(): ModelClient {
+  return {
+    async generate(request, sink) {
+      const result: ModelResult = { text: offlineText.join(''), toolCalls: [], finish: 'stop', usage: estimateUsage(request, offlineText.join(''), []), responseId: 'offline' };
+      let said = '';
+      for (const piece of sink === undefined ? [] : offlineText) {
+        if (request.signal.aborted) throw new ModelError('aborted', 'The call was aborted', said === '' ? {} : { partial: { ...result, text: said }, usage: result.usage });
+        sink?.text(JSON.stringify(piece).slice(1, -1));
+        said += piece;
+        if (sink?.flush() === false) await sink.drained();
+      }
+      if (request.signal.aborted && said === '') throw new ModelError('aborted', 'The call was aborted');
+      return result;
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}

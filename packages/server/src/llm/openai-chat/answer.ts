@@ -1,0 +1,98 @@
+import * as z from 'zod';
+import type { ModelResult, ModelUsage, ToolCall } from '../model.ts';
+
+const count = z.number().nullish();
+
+export const WireUsage = z.object({
+  prompt_tokens: z.number(),
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: count }).nullish(),
+  prompt_cache_hit_tokens: count,
+  cached_tokens: count,
+});
+
+const ToolCallPiece = z.object({
+  index: z.number().nullish(),
+  id: z.string().nullish(),
+  function: z.object({ name: z.string().nullish(), arguments: z.unknown().optional() }).nullish(),
+});
+export type ToolCallPiece = z.output<typeof ToolCallPiece>;
+
+/** Some vendors send the content as a list of blocks. */
+const Content = z.union([z.string(), z.array(z.object({ type: z.string(), text: z.string().nullish() }))]).nullish();
+
+export const Whole = z.object({
+  id: z.string().nullish(),
+  choices: z.array(z.object({ message: z.object({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }), finish_reason: z.string().nullish() })).min(1),
+  usage: WireUsage.nullish().catch(undefined),
+});
+
+export const Chunk = z.object({
+  id: z.string().nullish(),
+  choices: z
+    .array(z.object({ index: z.number().nullish(), delta: z.looseObject({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }).nullish(), finish_reason: z.string().nullish() }))
+    .nullish(),
+  usage: WireUsage.nullish().catch(undefined),
+  x_groq: z.object({ usage: WireUsage.nullish() }).nullish().catch(undefined),
+  error: z.unknown().optional(),
+});
+export type Chunk = z.output<typeof Chunk>;
+
+export function contentText(content: z.output<typeof Content>): string {
+  if (content === null || content === undefined) return '';
+  return typeof content === 'string' ? content : content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join('');
+}
+
+/** Vendors differ in whether `completion_tokens` holds the reasoning tokens; what is billed as output is all that the total has beyond the input. */
+export function toUsage(wire: z.output<typeof WireUsage>): ModelUsage {
+  const input = whole(wire.prompt_tokens);
+  const cacheRead = whole(wire.prompt_tokens_details?.cached_tokens ?? wire.prompt_cache_hit_tokens ?? wire.cached_tokens);
+  return {
+    input,
+    output: Math.max(whole(wire.completion_tokens), whole(wire.total_tokens) - input),
+    cacheRead: Math.min(input, cacheRead),
+    cacheWrite: whole(wire.prompt_tokens_details?.cache_write_tokens),
+    estimated: false,
+  };
+}
+
+function whole(value: number | null | undefined) {
+  return typeof value === 'number' && value > 0 ? Math.round(value) : 0;
+}
+
+export function toFinish(reason: string | null | undefined, toolCalls: readonly ToolCall[]): ModelResult['finish'] {
+  if (reason === 'length' || reason === 'model_length' || reason === 'max_tokens') return 'length';
+  if (reason === 'content_filter') return 'content_filter';
+  // Several vendors say "stop" after a tool call.
+  return toolCalls.length > 0 ? 'tool_calls' : 'stop';
+}
+
+/** Puts tool calls together from the pieces of a stream, or from the calls of a whole answer. */
+export class ToolCalls {
+  readonly #calls: { index: number | undefined; id: string; name: string; arguments: string }[] = [];
+
+  get length(): number {
+    return this.#calls.length;
+  }
+
+  add(piece: ToolCallPiece): void {
+    const id = piece.id ?? '';
+    const index = piece.index ?? undefined;
+    let call = this.#calls.findLast((open) => (index === undefined ? true : open.index === index));
+    // Google numbers parallel calls all 0, Mistral and Ollama leave the number out: another id is another call.
+    if (call === undefined || (id !== '' && call.id !== '' && id !== call.id)) {
+      call = { index, id, name: '', arguments: '' };
+      this.#calls.push(call);
+    }
+    if (call.id === '') call.id = id;
+    if (call.name === '') call.name = piece.function?.name ?? '';
+    const text = piece.function?.arguments;
+    if (typeof text === 'string') call.arguments += text;
+    else if (text !== undefined && text !== null) call.arguments += JSON.stringify(text);
+  }
+
+  list(responseId: string): readonly ToolCall[] {
+    return this.#calls.map((call, i) => ({ id: call.id === '' ? `call_${responseId}_${i}` : call.id, name: call.name, arguments: call.arguments === '' ? '{}' : call.arguments }));
+  }
+}

@@ -1,0 +1,69 @@
+import { type ModelClient, ModelError, type ModelRequest, type ModelResult, type ModelSink } from '../model.ts';
+import type { Vendor } from '../vendors.ts';
+import type { AnswerReader, Upstream } from '../wire/upstream.ts';
+import { estimateUsage } from '../wire/usage.ts';
+import { complaintOf, kindOfStreamError } from '../wire/wire-error.ts';
+import { contentText, ToolCalls, toFinish, toUsage, Whole } from './answer.ts';
+import { chatBody } from './request.ts';
+import { ChatStream } from './stream.ts';
+
+/** A client of the OpenAI-style chat completions wire, as nearly every vendor and local server speaks it. */
+export function createChatClient(upstream: Upstream, vendor: Vendor): ModelClient {
+  let streamOptions = vendor.streamOptions;
+  async function generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult> {
+    const call = { path: '/chat/completions', timeoutMs: request.timeoutMs, signal: request.signal };
+    const send = () => upstream.post({ ...call, body: chatBody(request, vendor, { stream: sink !== undefined, streamOptions }) }, answerReader(request, sink));
+    try {
+      return await send();
+    } catch (error) {
+      // A server that refuses the field has done nothing yet; it is asked without it from now on.
+      const refused = streamOptions && sink !== undefined && error instanceof ModelError && error.kind === 'bad_request' && /stream_options|include_usage|include_obfuscation/.test(error.message);
+      if (!refused) throw error;
+      streamOptions = false;
+      return await send();
+    }
+  }
+  return { generate, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
+}
+
+function answerReader(request: ModelRequest, sink: ModelSink | undefined): AnswerReader<ModelResult> {
+  return {
+    stream: sink === undefined ? undefined : new ChatStream(request, sink),
+    whole(body) {
+      const result = wholeAnswer(request, body);
+      if (sink !== undefined && result.text !== '') {
+        sink.text(JSON.stringify(result.text).slice(1, -1));
+        sink.flush();
+      }
+      return result;
+    },
+  };
+}
+
+function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString());
+  } catch {
+    throw new ModelError('bad_response', `expected JSON, got ${body.length === 0 ? 'nothing' : 'something else'}`);
+  }
+  const answer = Whole.safeParse(value);
+  if (!answer.success) {
+    const complaint = complaintOf(value);
+    if (complaint.message !== '') throw new ModelError(kindOfStreamError(complaint), complaint.message);
+    throw new ModelError('bad_response', `the answer is not a chat completion (${answer.error.issues[0]?.path.join('.') ?? ''})`);
+  }
+  const { choices, usage, id } = answer.data;
+  const choice = choices[0];
+  const text = contentText(choice?.message.content);
+  const calls = new ToolCalls();
+  choice?.message.tool_calls?.forEach((piece, index) => calls.add({ ...piece, index }));
+  const toolCalls = calls.list(id ?? '');
+  return {
+    text,
+    toolCalls,
+    finish: toFinish(choice?.finish_reason, toolCalls),
+    usage: usage === null || usage === undefined ? estimateUsage(request, text, toolCalls) : toUsage(usage),
+    ...(typeof id === 'string' && id !== '' ? { responseId: id } : {}),
+  };
+}

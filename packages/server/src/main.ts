@@ -1,0 +1,17 @@
+// A namespace: an older Node lacks some of the names and must still get as far as the message below.
+import * as nodeModule from 'node:module';
+import { join } from 'node:path';
+import { exitCodes } from './exit-codes.ts';
+import { requiredNode } from './required-node.ts';
+
+if (Number.parseInt(process.versions.node, 10) < requiredNode) {
+  process.stderr.write(`gatehouse: Node ${requiredNode} or newer is needed, and this is ${process.version} (${process.execPath})\n`);
+  process.exitCode = exitCodes.node.code;
+} else {
+  // Without it every start compiles the whole bundle anew.
+  nodeModule.enableCompileCache(join(import.meta.dirname, '.compile-cache'));
+  const { runDaemon } = await import('./daemon.ts');
+  await runDaemon(process);
+  // Node writes the cache at a clean exit only, and a daemon may never have one.
+  setTimeout(() => nodeModule.flushCompileCache(), 1000).unref();
+}

@@ -1,0 +1,2 @@
+/** Oldest major version of Node that runs the daemon. */
+export const requiredNode = 26;

@@ -1,0 +1,137 @@
+import { AppError } from '../kernel/app-error.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { parseJson } from '../kernel/json.ts';
+import type { Log } from '../kernel/log.ts';
+import type { ModelMessage, ToolCall } from '../llm/model.ts';
+import { cutMiddle } from './bound-text.ts';
+import type { Fence } from './fence.ts';
+import type { InspectedText } from './injection-monitor.ts';
+import type { Tool, ToolContext, ToolResult } from './tool.ts';
+import { refuseTool } from './tool-policy.ts';
+import type { TurnInput } from './turn.ts';
+
+export interface CallToolsDeps {
+  readonly clock: Clock;
+  readonly fence: Fence;
+  readonly log: Log;
+  /** Looks at what the outside world answered; see `InjectionMonitor`. */
+  readonly inspect?: (text: string, about: InspectedText) => unknown;
+}
+
+export interface ToolRun {
+  readonly input: TurnInput;
+  /** Of the turn: aborted when it is stopped. */
+  readonly signal: AbortSignal;
+  /** Calls `input.beforeOnce`, the first time. */
+  readonly beforeOnce: () => Promise<void>;
+}
+
+/** Characters of one result that the model is shown. */
+const maxResultCharacters = 50_000;
+const maxCallsPerStep = 64;
+const maxParallel = 8;
+
+/**
+ * Runs the tool calls of one step and gives one result message for each, in their order: neighbouring `pure` ones side
+ * by side, the others one after the other. Whatever goes wrong becomes a result that the model can read.
+ */
+export async function callTools(deps: CallToolsDeps, run: ToolRun, calls: readonly ToolCall[]): Promise<ModelMessage[]> {
+  const results: ModelMessage[] = [];
+  for (let at = 0; at < calls.length; ) {
+    let end = at + 1;
+    if (isPure(run, calls[at])) while (end < calls.length && end - at < maxParallel && isPure(run, calls[end])) end += 1;
+    const batch = calls.slice(at, end);
+    const first = at;
+    results.push(...(await Promise.all(batch.map((call, index) => (first + index < maxCallsPerStep ? callTool(deps, run, call) : toMessage(call, failure(`Not run: at most ${maxCallsPerStep} calls are taken at once`)))))));
+    at = end;
+  }
+  return results;
+}
+
+function findTool(run: ToolRun, name: string): Tool | undefined {
+  return run.input.tools.find((tool) => tool.name === name);
+}
+
+function isPure(run: ToolRun, call: ToolCall | undefined): boolean {
+  return call !== undefined && findTool(run, call.name)?.effect === 'pure';
+}
+
+async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Promise<ModelMessage> {
+  const result = await resultOf(deps, run, call);
+  const bounded = cutMiddle(result.content.toWellFormed(), maxResultCharacters);
+  if (result.outside === undefined) return toMessage(call, { ...result, content: bounded });
+  const { agentId, traceId } = run.input;
+  deps.inspect?.(bounded, { source: 'tool_output', principalId: `tool:${call.name}`, agentId, traceId });
+  // The marker is stored with the message, so that the text is the same whenever the conversation is sent again.
+  return toMessage(call, { ...result, content: deps.fence.wrap(bounded, { source: result.outside.source }, deps.fence.newMarker()) });
+}
+
+async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Promise<ToolResult> {
+  const { input, signal } = run;
+  if (signal.aborted) return failure('Not run: the turn was stopped');
+  const tool = findTool(run, call.name);
+  if (tool === undefined) return failure(`There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${input.tools.map((each) => each.name).join(', ') || 'none'}`);
+  // Checked again where it counts: what the model was shown is no authority.
+  const refusal = refuseTool(tool, input.agent, input.origin);
+  if (refusal !== undefined) {
+    deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, origin: input.origin, refusal }, 'tool call refused by policy');
+    return failure(`The tool "${tool.name}" is not allowed here`);
+  }
+  const args = parseArguments(tool, call.arguments);
+  if ('problem' in args) return failure(args.problem);
+  try {
+    if (tool.effect === 'once') await run.beforeOnce();
+    return await runWithDeadline(deps.clock, tool, args.value, run);
+  } catch (error) {
+    // Only an AppError has words that are meant for others.
+    if (error instanceof AppError && error.code !== 'internal') return failure(error.message);
+    deps.log.error({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, error }, 'tool failed');
+    return failure(`The tool "${tool.name}" failed`);
+  }
+}
+
+function parseArguments(tool: Tool, text: string): { readonly value: unknown } | { readonly problem: string } {
+  let json: unknown;
+  try {
+    // Models write nothing at all for a tool without arguments.
+    json = text.trim() === '' ? {} : parseJson(text);
+  } catch {
+    return { problem: `The arguments of "${tool.name}" are not valid JSON; expected one JSON object` };
+  }
+  const parsed = tool.args.safeParse(json);
+  if (parsed.success) return { value: parsed.data };
+  const issues = parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.length === 0 ? '(arguments)' : issue.path.join('.')}: ${issue.message}`);
+  return { problem: `The arguments of "${tool.name}" are wrong: ${issues.join('; ')}` };
+}
+
+/** Does not wait for a tool that ignores its signal. */
+async function runWithDeadline(clock: Clock, tool: Tool, args: unknown, { input, signal }: ToolRun): Promise<ToolResult> {
+  const controller = new AbortController();
+  const over = Promise.withResolvers<ToolResult>();
+  const uncertain = tool.effect === 'pure' ? '' : '; it may have had its effect all the same';
+  const end = (why: string) => {
+    over.resolve(failure(`"${tool.name}" was stopped: ${why}${uncertain}`));
+    controller.abort();
+  };
+  const cancel = clock.after(tool.timeoutMs, () => end(`no result within ${tool.timeoutMs} ms`));
+  const onAbort = () => end('the turn was stopped');
+  signal.addEventListener('abort', onAbort, { once: true });
+  const context: ToolContext = { agentId: input.agentId, turnId: input.turnId, traceId: input.traceId, origin: input.origin, workspaceDir: input.workspaceDir, signal: controller.signal };
+  try {
+    const work = tool.run(args, context);
+    // When the deadline wins, a later failure has no one else to hear it.
+    work.catch(() => {});
+    return await Promise.race([over.promise, work]);
+  } finally {
+    cancel();
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function failure(content: string): ToolResult {
+  return { content, isError: true };
+}
+
+function toMessage(call: ToolCall, result: ToolResult): ModelMessage {
+  return { role: 'tool', content: result.content, toolCallId: call.id, toolName: call.name, ...(result.isError === true && { isError: true }) };
+}

@@ -1,0 +1,158 @@
+import type { CountTokens, ModelMessage, ToolCall } from '../llm/model.ts';
+import { cutMiddle } from './bound-text.ts';
+
+export interface ContextInput {
+  readonly messages: readonly ModelMessage[];
+  /** Tokens of the system prompt and the tools, which are never cut. */
+  readonly fixedTokens: number;
+  /** Tokens that everything together may have. */
+  readonly limit: number;
+}
+
+export interface FittedContext {
+  /** The list that was given when it fits. */
+  readonly messages: readonly ModelMessage[];
+  /** Of everything together; never above the limit. */
+  readonly tokens: number;
+}
+
+/**
+ * Keeps a conversation inside the window by leaving out as little as it can, always the same for the same input: first
+ * the content of old tool results, then whole exchanges from the oldest on, at last the middle of what is left over.
+ * The last user message stays, and each tool result stays with its call. Undefined when nothing helps.
+ */
+export type FitContext = (input: ContextInput) => FittedContext | undefined;
+
+/** Stands first when earlier messages were left out. */
+export const omissionNote = '[Earlier messages of this conversation were left out, because it no longer fits into the context.]';
+
+/** Tool results that are spared while older ones can go. */
+const recentResults = 4;
+/** Room gained beyond need, so that the prefix, and with it the provider's cache, is not changed at every step. */
+const target = 0.8;
+/** Below this a piece of a text says less than a note does. */
+const leastPieceTokens = 200;
+const leastQuestionTokens = 64;
+const perMessageTokens = 4;
+const perCallTokens = 8;
+
+/** Counts of messages are remembered for as long as the messages themselves. */
+export function createFitContext(countTokens: CountTokens): FitContext {
+  const counted = new WeakMap<ModelMessage, number>();
+
+  function countMessage(message: ModelMessage): number {
+    let tokens = counted.get(message);
+    if (tokens === undefined) {
+      tokens = perMessageTokens + countTokens(message.content);
+      if (message.role === 'tool') tokens += countTokens(message.toolCallId);
+      if (message.role === 'assistant') for (const call of message.toolCalls ?? []) tokens += perCallTokens + countTokens(call.id) + countTokens(call.name) + countTokens(call.arguments);
+      counted.set(message, tokens);
+    }
+    return tokens;
+  }
+
+  return ({ messages, fixedTokens, limit }) => {
+    let tokens = fixedTokens;
+    for (const message of messages) tokens += countMessage(message);
+    if (tokens <= limit) return { messages, tokens };
+    const list = [...messages];
+    const replace = (index: number, message: ModelMessage) => {
+      const old = list[index];
+      if (old === undefined) return;
+      tokens += countMessage(message) - countMessage(old);
+      list[index] = message;
+    };
+    const remove = (from: number, count: number) => {
+      for (const message of list.splice(from, count)) tokens -= countMessage(message);
+    };
+    const comfortable = fixedTokens + (limit - fixedTokens) * target;
+
+    maskOldResults(list, () => tokens <= comfortable, replace);
+    if (tokens > comfortable) dropOldExchanges(list, () => tokens <= comfortable, remove);
+    if (list.length < messages.length && list[0]?.content !== omissionNote) {
+      const note: ModelMessage = { role: 'user', content: omissionNote };
+      list.unshift(note);
+      tokens += countMessage(note);
+    }
+    if (tokens > limit) shrinkLastExchange(list, { over: () => tokens - limit, replace, remove, countTokens });
+    return tokens <= limit ? { messages: list, tokens } : undefined;
+  };
+}
+
+function maskOldResults(list: readonly ModelMessage[], done: () => boolean, replace: (index: number, message: ModelMessage) => void): void {
+  const results = list.flatMap((message, index) => (message.role === 'tool' ? [index] : []));
+  for (const index of results.slice(0, -recentResults)) {
+    if (done()) return;
+    mask(list, index, replace);
+  }
+}
+
+function mask(list: readonly ModelMessage[], index: number, replace: (index: number, message: ModelMessage) => void): void {
+  const message = list[index];
+  if (message === undefined) return;
+  const content = `[${message.content.length} characters left out to save room]`;
+  if (content.length < message.content.length) replace(index, { ...message, content });
+}
+
+/** An exchange begins with a user message and ends before the next one; the last one stays. */
+function dropOldExchanges(list: readonly ModelMessage[], done: () => boolean, remove: (from: number, count: number) => void): void {
+  while (!done()) {
+    const next = list.findIndex((message, index) => index > 0 && message.role === 'user');
+    if (next === -1) return;
+    remove(0, next);
+  }
+}
+
+interface Shrinking {
+  /** Tokens that still have to go. */
+  readonly over: () => number;
+  readonly replace: (index: number, message: ModelMessage) => void;
+  readonly remove: (from: number, count: number) => void;
+  readonly countTokens: CountTokens;
+}
+
+/** One exchange alone is too long: the largest texts lose their middles, then the older steps their contents, then those steps go, then all but the question. */
+function shrinkLastExchange(list: readonly ModelMessage[], shrinking: Shrinking): void {
+  const { over, replace, remove } = shrinking;
+  const largestFirst = list.map((_, index) => index).toSorted((a, b) => (list[b]?.content.length ?? 0) - (list[a]?.content.length ?? 0));
+  for (const index of largestFirst) cutTo(list, index, leastPieceTokens, shrinking);
+  const lastStep = () => list.findLastIndex((message) => message.role === 'assistant' && message.toolCalls !== undefined);
+  for (let index = 0; index < lastStep() && over() > 0; index += 1) if (list[index]?.role !== 'user') empty(list, index, replace);
+  while (over() > 0) {
+    const first = list.findIndex((message) => message.role === 'assistant');
+    if (first === -1 || first >= lastStep()) break;
+    const after = list.findIndex((message, index) => index > first && message.role !== 'tool');
+    remove(first, after - first);
+  }
+  for (const index of list.keys()) if (over() > 0 && list[index]?.role !== 'user') empty(list, index, replace);
+  const question = list.findLastIndex((message) => message.role === 'user');
+  cutTo(list, question, leastQuestionTokens, shrinking);
+}
+
+function withoutArguments(call: ToolCall): ToolCall {
+  return call.arguments.length <= 200 ? call : { ...call, arguments: JSON.stringify({ left_out: `${call.arguments.length} characters` }) };
+}
+
+function empty(list: readonly ModelMessage[], index: number, replace: Shrinking['replace']): void {
+  const message = list[index];
+  if (message?.role === 'assistant' && message.toolCalls !== undefined) replace(index, { ...message, toolCalls: message.toolCalls.map(withoutArguments) });
+  mask(list, index, replace);
+}
+
+/** Takes the middle out of a message, as much as is over, but leaves `least` tokens of it. */
+function cutTo(list: readonly ModelMessage[], index: number, least: number, { over, replace, countTokens }: Shrinking): void {
+  const message = list[index];
+  if (message === undefined || message.content === omissionNote || over() <= 0) return;
+  const tokens = countTokens(message.content);
+  const room = Math.max(least, tokens - over());
+  let kept = Math.floor(message.content.length * Math.min(1, room / tokens));
+  // Tokens are not spread evenly over a text, and the note in the gap costs some as well.
+  while (kept > 0 && tokens > room) {
+    const content = cutMiddle(message.content, kept);
+    if (countTokens(content) <= room) {
+      replace(index, { ...message, content });
+      return;
+    }
+    kept = Math.floor(kept * 0.9) - 1;
+  }
+}

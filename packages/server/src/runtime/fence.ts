@@ -1,0 +1,86 @@
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
+import { foldText, hiddenCharacters } from './hidden-text.ts';
+
+/** Where fenced text comes from, as shown to the model in the opening line: `source`, and what else helps to judge it. */
+export type FenceLabel = Readonly<Record<string, string>> & { readonly source: string };
+
+/**
+ * Encloses text that did not come from the operator between two lines that carry a marker which its author cannot
+ * know (reliability: prompt fences). Hidden characters are taken out and imitations of the lines are broken.
+ */
+export interface Fence {
+  /**
+   * Without `marker` it is derived from the text under the installation's key: unguessable, yet the same text gives the
+   * same lines again, so that the provider's prompt cache keeps its prefix. Otherwise one from `newMarker`, drawn once
+   * per stored item and stored with it.
+   */
+  wrap(text: string, label: FenceLabel, marker?: string): string;
+  /** 128 random bits in hex. */
+  newMarker(): string;
+}
+
+export function createFence({ key }: { readonly key: Uint8Array }): Fence {
+  // A key of its own, so that markers, which the model sees, say nothing about other uses of the root key.
+  const markerKey = createSecretKey(createHmac('sha256', key).update('fence marker').digest());
+  return {
+    wrap(text, label, marker) {
+      const attributes = printLabel(label);
+      const id = marker ?? createHmac('sha256', markerKey).update(attributes).update('\0').update(text).digest('hex').slice(0, 32);
+      const body = neutralize(text);
+      // Only a stored marker can be known to the text that it encloses.
+      return `<<<${word} ${id}${attributes}>>>\n${marker === undefined ? body : body.replaceAll(marker, '')}\n<<<END-${word} ${id}>>>`;
+    },
+    newMarker: () => randomBytes(16).toString('hex'),
+  };
+}
+
+const word = 'UNTRUSTED-TEXT';
+const imitation = /<{2,}[^\n<>]{0,40}?untrusted|untrusted[\p{Pd}_]{1,4}text/iu;
+/** Nearly all text is plain ASCII without the word and passes here. */
+const mayNeedWork = /untrusted|[^\t\n\r\u0020-\u007e]/i;
+
+function neutralize(text: string): string {
+  if (!mayNeedWork.test(text)) return text;
+  const visible = text.replace(hiddenCharacters, '');
+  return imitation.test(foldText(visible)) ? breakImitations(visible) : visible;
+}
+
+/** Rare and slow: folds character by character, to know which stretch of the original an imitation covers. */
+function breakImitations(text: string): string {
+  let folded = '';
+  const startOf: number[] = [];
+  let position = 0;
+  for (const character of text) {
+    const plain = foldText(character);
+    for (let index = 0; index < plain.length; index += 1) startOf.push(position);
+    folded += plain;
+    position += character.length;
+  }
+  startOf.push(text.length);
+  let result = '';
+  let copied = 0;
+  for (const match of folded.matchAll(new RegExp(imitation, 'giu'))) {
+    const from = startOf[match.index] ?? text.length;
+    const to = startOf[match.index + match[0].length] ?? text.length;
+    result += `${text.slice(copied, from)}[imitated marker removed]`;
+    copied = Math.max(copied, to);
+  }
+  return result + text.slice(copied);
+}
+
+const plainValue = /^[\w .,:;/?&=%@+#()~-]*$/;
+
+function printLabel(label: FenceLabel): string {
+  let printed = '';
+  for (const [name, value] of Object.entries(label)) {
+    printed += ` ${name.replace(/[^a-z_-]/gi, '')}="${cleanValue(value)}"`;
+  }
+  return printed;
+}
+
+/** One line, without quotes and brackets, so that no value can end the opening line or add to it. */
+function cleanValue(value: string): string {
+  const short = value.length > 200 ? `${value.slice(0, 200).toWellFormed()}…` : value;
+  if (plainValue.test(short)) return imitation.test(short) ? '' : short;
+  return neutralize(short.normalize('NFKC').replace(/[\p{C}\p{Z}]+/gu, ' ').replace(/["'`<>]/g, '')).trim();
+}

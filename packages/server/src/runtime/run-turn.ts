@@ -1,0 +1,210 @@
+import type { Clock } from '../kernel/clock.ts';
+import { newId } from '../kernel/ids.ts';
+import { countTokens } from '../llm/count-tokens.ts';
+import { ModelError, type ModelInfo, type ModelMessage, type ModelResult, type ModelSink, type ToolCall } from '../llm/model.ts';
+import type { Attempt, Models } from '../llm/models.ts';
+import { cacheSaving, costOf } from '../llm/price.ts';
+import { callTools, type CallToolsDeps } from './call-tools.ts';
+import { createCircuitBreakers } from './circuit-breaker.ts';
+import { createFitContext } from './context-window.ts';
+import { createLoopDetector } from './loop-detection.ts';
+import { createPlanCall } from './plan-call.ts';
+import { toolSpec } from './tool-spec.ts';
+import type { CallRecord, RunTurn, TurnInput, TurnResult, TurnSink } from './turn.ts';
+import { circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
+import { startTurnStop, type TurnStop } from './turn-stop.ts';
+
+export interface RunTurnDeps extends CallToolsDeps {
+  readonly models: Pick<Models, 'generate'>;
+  readonly clock: Clock;
+}
+
+/** Added to the system prompt after an answer without text and without tool calls; not kept. */
+const emptyAnswerNote = 'Your last answer was empty. Write the answer for the user now.';
+const loopNote = '[You made this call before, with the same result. Repeating it will not change anything: take another way, or answer with what you have.]';
+/** How often the context is cut further after a provider counted more tokens than we did. */
+const maxOverflows = 2;
+
+/** What a turn has gathered so far; belongs to one run. */
+interface Progress {
+  readonly added: ModelMessage[];
+  readonly texts: string[];
+  readonly calls: CallRecord[];
+  steps: number;
+  usedTokens: number;
+  model: ModelInfo;
+}
+
+/**
+ * The agent loop: calls the model and the tools it asks for until it answers, and checks at each step whether the turn
+ * may go on (decisions: the turn). Breakers of the agents live as long as the function.
+ */
+export function createRunTurn(deps: RunTurnDeps): RunTurn {
+  const breakers = createCircuitBreakers(deps.clock);
+  const planCall = createPlanCall(createFitContext(countTokens), countTokens);
+
+  async function runSteps(input: TurnInput, progress: Progress, stop: TurnStop, sink: TurnSink | undefined): Promise<TurnEnd> {
+    const { agent } = input;
+    const tools = input.tools.map(toolSpec);
+    const loops = createLoopDetector();
+    const beforeOnce = onlyOnce(input.beforeOnce);
+    let messages = input.messages;
+    let system = input.system;
+    let overflows = 0;
+    for (;;) {
+      if (stop.cause !== undefined) return turnEnds[stop.cause];
+      if (progress.steps >= agent.maxSteps) return turnEnds.maxSteps;
+      const plan = planCall({ models: input.models, system, tools, messages, maxTokens: input.maxTokens ?? agent.maxTokens, budgetLeft: agent.budgets.perTurnTokens - progress.usedTokens, overflows });
+      if ('end' in plan) return turnEnds[plan.end];
+      messages = plan.messages;
+      progress.steps += 1;
+      let answer: ModelResult;
+      try {
+        const temperature = input.temperature ?? agent.temperature;
+        const request = {
+          system,
+          messages,
+          tools,
+          cacheRetention: agent.cacheRetention,
+          timeoutMs: Math.max(1, Math.min(agent.modelTimeoutMs, stop.leftMs())),
+          signal: stop.signal,
+          ...(temperature !== undefined && { temperature }),
+          ...(plan.maxTokens !== undefined && { maxTokens: plan.maxTokens }),
+        };
+        const onAttempt = (attempt: Attempt) => {
+          progress.calls.push(toCallRecord(attempt));
+          progress.usedTokens += attempt.usage.input + attempt.usage.output;
+        };
+        const { result, model } = await stop.bounded(deps.models.generate({ models: plan.models, agentId: input.agentId, request, onAttempt }, separated(sink, progress.texts)));
+        answer = result;
+        progress.model = model;
+      } catch (error) {
+        if (error instanceof ModelError && error.kind === 'context_length' && error.partial === undefined && overflows < maxOverflows) {
+          overflows += 1;
+          continue;
+        }
+        if (error instanceof ModelError && error.partial !== undefined) addText(progress, error.partial.text);
+        logFailure(input, error);
+        return endOfFailedCall(error, stop.cause);
+      }
+      if (answer.toolCalls.length === 0 || answer.finish === 'length' || answer.finish === 'content_filter') {
+        // Calls of an answer that was cut off may be cut off themselves.
+        addText(progress, answer.text);
+        if (answer.finish === 'length') return plan.cappedByBudget ? turnEnds.budgetExceeded : turnEnds.lengthCut;
+        if (answer.text.trim() !== '') return turnEnds.stop;
+        if (answer.finish === 'content_filter') return turnEnds.filtered;
+        if (system !== input.system || progress.steps >= agent.maxSteps) return turnEnds.outputStarved;
+        system = [...input.system, emptyAnswerNote];
+        continue;
+      }
+      system = input.system;
+      const calls = withUniqueIds(answer.toolCalls, progress.added);
+      if (answer.text !== '') progress.texts.push(answer.text);
+      const results = await callTools(deps, { input, signal: stop.signal, beforeOnce }, calls);
+      const verdict = loops.observe({ text: answer.text.trim(), calls, results });
+      if (verdict === 'warn') annotate(results);
+      const step: ModelMessage[] = [{ role: 'assistant', content: answer.text, toolCalls: calls }, ...results];
+      progress.added.push(...step);
+      if (verdict === 'loop') return turnEnds.contextLoop;
+      messages = [...messages, ...step];
+    }
+  }
+
+  function logFailure(input: TurnInput, error: unknown): void {
+    const fields = { agentId: input.agentId, turnId: input.turnId, traceId: input.traceId };
+    if (!(error instanceof ModelError)) deps.log.error({ ...fields, error }, 'model call failed unexpectedly');
+    else if (error.kind !== 'aborted') deps.log.warn({ ...fields, kind: error.kind, status: error.status, detail: error.message }, 'model call failed');
+  }
+
+  return async (input, sink) => {
+    const [primary] = input.models;
+    if (primary === undefined) throw new RangeError('a turn needs a model');
+    const progress: Progress = { added: [], texts: [], calls: [], steps: 0, usedTokens: 0, model: primary };
+    const admission = breakers.admit(input.agentId, input.agent.circuitBreaker);
+    if (!('settle' in admission)) return toResult(progress, circuitOpen(admission.retryAfterMs));
+    let end: TurnEnd = turnEnds.internal;
+    try {
+      using stop = startTurnStop({ clock: deps.clock, signal: input.signal, timeoutMs: input.agent.turnTimeoutMs });
+      end = await runSteps(input, progress, stop, sink);
+    } catch (error) {
+      deps.log.error({ agentId: input.agentId, turnId: input.turnId, traceId: input.traceId, error }, 'turn failed unexpectedly');
+    } finally {
+      admission.settle(end.health);
+    }
+    return toResult(progress, end);
+  };
+}
+
+function toResult(progress: Progress, end: TurnEnd): TurnResult {
+  return {
+    finishReason: end.finishReason,
+    text: progress.texts.join(betweenTexts),
+    messages: progress.added,
+    calls: progress.calls,
+    steps: progress.steps,
+    model: progress.model,
+    ...(end.failure !== undefined && { failure: end.failure }),
+  };
+}
+
+function toCallRecord(attempt: Attempt): CallRecord {
+  const { model, usage } = attempt;
+  return {
+    provider: model.provider,
+    modelId: model.modelId,
+    operation: 'interactive',
+    usage,
+    cost: costOf(usage, model.price),
+    savedNano: cacheSaving(usage, model.price),
+    latencyMs: attempt.latencyMs,
+    startedAtMs: attempt.startedAtMs,
+    outcome: attempt.outcome,
+    ...(attempt.responseId !== undefined && { responseId: attempt.responseId }),
+  };
+}
+
+function addText(progress: Progress, text: string): void {
+  if (text === '') return;
+  progress.texts.push(text);
+  progress.added.push({ role: 'assistant', content: text });
+}
+
+/** What a model says before a tool call and after it are two paragraphs. */
+const betweenTexts = '\n\n';
+
+/** Sets off the text of this step from that of the steps before it, in the stream as in the result. */
+function separated(sink: TurnSink | undefined, before: readonly string[]): ModelSink | undefined {
+  if (sink === undefined || before.length === 0) return sink;
+  let begun = false;
+  return {
+    text(fragment) {
+      if (!begun && fragment !== '') {
+        begun = true;
+        sink.text(JSON.stringify(betweenTexts).slice(1, -1));
+      }
+      sink.text(fragment);
+    },
+    flush: () => sink.flush(),
+    drained: () => sink.drained(),
+  };
+}
+
+/** Some providers repeat ids or leave them empty; a result must be told from another by its id. */
+function withUniqueIds(calls: readonly ToolCall[], added: readonly ModelMessage[]): readonly ToolCall[] {
+  const taken = new Set(added.flatMap((message) => (message.role === 'tool' ? [message.toolCallId] : [])));
+  return calls.map((call) => {
+    const id = call.id === '' || taken.has(call.id) ? newId('call') : call.id;
+    taken.add(id);
+    return id === call.id ? call : { ...call, id };
+  });
+}
+
+function annotate(results: ModelMessage[]): void {
+  const last = results.at(-1);
+  if (last !== undefined) results[results.length - 1] = { ...last, content: `${last.content}\n\n${loopNote}` };
+}
+
+function onlyOnce(work: (() => Promise<void>) | undefined): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => (done ??= work?.() ?? Promise.resolve());
+}

@@ -1,0 +1,32 @@
+import type { ModelMessage, ToolCall } from '../llm/model.ts';
+
+/** What the column `tool_json` of a stored message holds. */
+export interface ToolColumn {
+  readonly toolCalls?: readonly ToolCall[];
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly isError?: true;
+}
+
+/** The part of a message that concerns tools; null for plain text. */
+export function encodeToolColumn(message: ModelMessage): string | null {
+  if (message.role === 'user' || (message.role === 'assistant' && message.toolCalls === undefined)) return null;
+  const column: ToolColumn =
+    message.role === 'assistant'
+      ? { toolCalls: message.toolCalls ?? [] }
+      : { toolCallId: message.toolCallId, toolName: message.toolName, ...(message.isError === true && { isError: true }) };
+  return JSON.stringify(column);
+}
+
+/** The inverse; the column is only ever written by `encodeToolColumn`. */
+export function decodeToolColumn(text: string | null): ToolColumn {
+  return text === null ? {} : (JSON.parse(text) as ToolColumn);
+}
+
+/** A stored row as the model sees it. */
+export function toModelMessage(row: { readonly role: ModelMessage['role']; readonly content: string; readonly toolJson: string | null }): ModelMessage {
+  const { toolCalls, toolCallId = '', toolName = '', isError } = decodeToolColumn(row.toolJson);
+  if (row.role === 'user') return { role: 'user', content: row.content };
+  if (row.role === 'assistant') return toolCalls === undefined ? { role: 'assistant', content: row.content } : { role: 'assistant', content: row.content, toolCalls };
+  return { role: 'tool', content: row.content, toolCallId, toolName, ...(isError === true && { isError }) };
+}

@@ -1,0 +1,111 @@
+import { AgentConfig, type AgentConfigInput } from '@gatehouse/contract';
+import type { Clock } from '../kernel/clock.ts';
+import { ModelError, type ModelInfo, type ModelResult, type ModelUsage } from '../llm/model.ts';
+import type { Models } from '../llm/models.ts';
+import type { TurnInput } from './turn.ts';
+
+/** A clock that moves when it is told to; for tests. */
+export interface SteppedClock extends Clock {
+  step(ms: number): void;
+  /** Timers that are set. */
+  pending(): number;
+}
+
+export function createSteppedClock(): SteppedClock {
+  let now = 0;
+  const timers = new Set<{ readonly at: number; readonly run: () => void }>();
+  return {
+    now: () => 1_800_000_000_000 + now,
+    monotonic: () => now,
+    after(ms, run) {
+      const timer = { at: now + ms, run };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
+    step(ms) {
+      const end = now + ms;
+      for (;;) {
+        const due = [...timers].filter((timer) => timer.at <= end).toSorted((a, b) => a.at - b.at)[0];
+        if (due === undefined) break;
+        timers.delete(due);
+        now = due.at;
+        due.run();
+      }
+      now = end;
+    },
+    pending: () => timers.size,
+  };
+}
+
+export const testModel: ModelInfo = {
+  provider: 'test',
+  modelId: 'one',
+  displayName: 'One',
+  contextWindow: 32_000,
+  maxTokens: 4000,
+  input: ['text'],
+  reasoning: false,
+  price: { input: 1, output: 2, cacheRead: 0.1, cacheWrite: 1.25 },
+  validated: true,
+};
+
+/** What a scripted model does at one call: answers (`text`, tool calls by name and arguments), fails, or waits until it is aborted. */
+export interface ScriptedAnswer {
+  readonly text?: string;
+  readonly calls?: readonly (readonly [name: string, args: unknown])[];
+  readonly finish?: ModelResult['finish'];
+  readonly usage?: Partial<ModelUsage>;
+  readonly error?: ModelError;
+  readonly hang?: 'until aborted' | 'forever';
+}
+
+type Call = Parameters<Models['generate']>[0];
+
+/** A provider played from a script; streams its text word by word and remembers what it was asked. The last answer repeats. */
+export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
+  const asked: Call[] = [];
+  let ids = 0;
+  const models: Pick<Models, 'generate'> = {
+    async generate(call, sink) {
+      asked.push(call);
+      const answer = script[Math.min(asked.length, script.length) - 1] ?? {};
+      const [model] = call.models;
+      if (model === undefined) throw new RangeError('no model');
+      const usage: ModelUsage = { input: 10, output: 5, cacheRead: 0, cacheWrite: 0, estimated: false, ...answer.usage };
+      const book = (outcome: 'ok' | 'error') => call.onAttempt({ model, usage, latencyMs: 1, startedAtMs: 1, outcome, responseId: `r${asked.length}` });
+      const text = answer.text ?? '';
+      if (text !== '' && sink !== undefined) {
+        for (const word of text.split(/(?<= )/)) sink.text(JSON.stringify(word).slice(1, -1));
+        sink.flush();
+      }
+      if (answer.hang === 'forever') await new Promise(() => {});
+      if (answer.hang === 'until aborted') {
+        await new Promise((resolve) => call.request.signal.addEventListener('abort', resolve, { once: true }));
+        book('error');
+        throw new ModelError('aborted', 'aborted', text === '' ? {} : { partial: { text, toolCalls: [], finish: 'stop', usage } });
+      }
+      book(answer.error === undefined ? 'ok' : 'error');
+      if (answer.error !== undefined) throw answer.error;
+      const toolCalls = (answer.calls ?? []).map(([name, args]) => ({ id: `call_${(ids += 1)}`, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) }));
+      return { model, result: { text, toolCalls, finish: answer.finish ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop'), usage } };
+    },
+  };
+  return { models, asked };
+}
+
+export function turnInput(over: Partial<Omit<TurnInput, 'agent'>> & { readonly agent?: AgentConfigInput } = {}): TurnInput {
+  return {
+    turnId: 'tn_1',
+    traceId: '0'.repeat(32),
+    agentId: 'default',
+    origin: 'rpc',
+    models: [testModel],
+    system: ['You are Gate.'],
+    messages: [{ role: 'user', content: 'Hello' }],
+    tools: [],
+    workspaceDir: '/nonexistent',
+    signal: new AbortController().signal,
+    ...over,
+    agent: AgentConfig.parse(over.agent ?? { tools: { profile: 'full' } }),
+  };
+}

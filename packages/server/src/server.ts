@@ -1,0 +1,228 @@
+import type { Health } from '@gatehouse/contract';
+import { commitTurn } from './commit-turn.ts';
+import { RootConfig } from './config-schema.ts';
+import { createAgents } from './features/agents/agents.ts';
+import { createModelMethods } from './features/models/methods.ts';
+import { createSessions } from './features/sessions/sessions.ts';
+import { createSettings } from './features/settings/settings.ts';
+import { startMetrics } from './features/system/metrics.ts';
+import { createSystem } from './features/system/system.ts';
+import { createTokens } from './features/tokens/tokens.ts';
+import { createTurnMethods } from './features/turns/methods.ts';
+import { primaryModel } from './features/turns/resolve-target.ts';
+import { createTurns } from './features/turns/turns.ts';
+import { createWebFetchTool } from './features/web/tool.ts';
+import { createWorkspaceTools } from './features/workspace/tools.ts';
+import { createControlSocket } from './gateway/control-socket.ts';
+import { createGateway, type Gateway } from './gateway/app.ts';
+import { recordAudit } from './kernel/audit.ts';
+import { systemClock, today } from './kernel/clock.ts';
+import { openDb } from './kernel/db/sqlite/open-db.ts';
+import { createEgress } from './kernel/egress.ts';
+import { createEventBus } from './kernel/event-bus.ts';
+import type { Handlers } from './kernel/handlers.ts';
+import { createLanes } from './kernel/lane.ts';
+import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
+import { createModels } from './llm/create-models.ts';
+import { probeHttp } from './llm/discover.ts';
+import { createEmbedder } from './llm/embeddings.ts';
+import { createFence } from './runtime/fence.ts';
+import { createInjectionMonitor } from './runtime/injection-monitor.ts';
+import { buildSystemPrompt } from './runtime/prompt.ts';
+import { createRunTurn } from './runtime/run-turn.ts';
+import { selectTools } from './runtime/tool-policy.ts';
+import type { ServerHandle, ServerOptions } from './server-handle.ts';
+
+/**
+ * The composition root: builds everything in order and owns it. What is built first ends last; nothing is looked up,
+ * each part is handed the functions that it uses.
+ */
+export async function createServer(options: ServerOptions): Promise<ServerHandle> {
+  const { config, home, log, overrides = {} } = options;
+  await using building = new AsyncDisposableStack();
+  const clock = overrides.clock ?? systemClock;
+  const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'A listener of an event failed'));
+
+  // Storage. The lifetime is built first: the folder is locked before anything opens a file in it, and a clean end is recorded last.
+  const lifetime = building.use(beginLifetime(home.dataDir, clock));
+  let damage: Error | undefined;
+  const db = building.use(
+    await openDb({
+      dataDir: home.dataDir,
+      backupsDir: home.backupsDir,
+      clock,
+      log: log.module('storage'),
+      programVersion: options.version,
+      check: lifetime.uncleanEnd,
+      onDamage(error) {
+        damage = error;
+        log.fatal({ err: error }, 'The database is damaged');
+        bus.emit('system:error', { source: 'storage', message: error.message, timestamp: clock.now() });
+      },
+    }),
+  );
+
+  // Models and agents.
+  const models = building.use(
+    await createModels({
+      providers: config.providers,
+      modelsConfig: config.models,
+      env: options.env,
+      probe: overrides.probe === null ? undefined : (overrides.probe ?? probeHttp),
+      bus,
+      clock,
+      log: log.module('models'),
+      named: Object.values(config.agents).flatMap((agent) => (agent.model === undefined ? agent.fallbackModels : [agent.model, ...agent.fallbackModels])),
+    }),
+  );
+  const embedder = createEmbedder(config.embedding, { providers: config.providers, clock });
+  if (embedder !== undefined) building.use(embedder);
+  const agents = await createAgents({
+    db,
+    bus,
+    clock,
+    log: log.module('agents'),
+    configured: config.agents,
+    defaultId: config.routing.defaultAgentId,
+    workspacesDir: home.workspacesDir,
+    knowsModel: (name) => models.resolve(name) !== undefined,
+  });
+  const tokens = building.use(
+    await createTokens({ db, pepper: options.installKey.derive('pepper'), configTokens: config.gateway.tokens, generatedToken: options.generatedToken, clock, bus, log: log.module('tokens') }),
+  );
+
+  // Conversations and turns.
+  const lanes = createLanes();
+  const fence = createFence({ key: options.installKey.derive('fence') });
+  const injections = createInjectionMonitor({ bus, clock });
+  const tools = [...createWorkspaceTools(), createWebFetchTool({ egress: createEgress({ clock }) }), ...(overrides.tools ?? [])];
+  const sessions = createSessions({
+    db,
+    bus,
+    clock,
+    agents: agents.api,
+    modelOf(agentId) {
+      const agent = agents.api.find(agentId);
+      const model = agent === undefined ? models.defaultModel() : primaryModel(agent, models);
+      return `${model.provider}/${model.modelId}`;
+    },
+    async alone(ref, call, run) {
+      using _lease = await lanes.acquire({ key: ref, group: 'maintenance', groupLimit: 16, principalId: call.identity.principalId, signal: call.signal });
+      return run();
+    },
+    laneOf: lanes.of,
+  });
+  const turns = createTurns({
+    db,
+    bus,
+    clock,
+    agents: agents.api,
+    models,
+    sessions: sessions.api,
+    runTurn: createRunTurn({ models, clock, fence, log: log.module('turns'), inspect: injections.inspect }),
+    commitTurn,
+    async inLane({ ref, agent, principalId, signal }, run) {
+      using _lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
+      return run();
+    },
+    queued: () => lanes.counts().queued,
+    systemPrompt: (agent, offered) => buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true }),
+    fenceV1: (text, label) => fence.wrap(text, { source: 'api', role: label }),
+    inspect: injections.inspect,
+    toolsFor: (agent, origin) => selectTools(tools, agent.config, origin),
+    v1Tools: config.gateway.compat.tools,
+    refuse: lifetime.controlPlaneOnly ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it' : undefined,
+  });
+  const aborted = await turns.recover();
+  if (aborted > 0) log.warn({ turns: aborted }, 'Turns that an earlier run left open are aborted');
+
+  // Methods: a missing one is a compile error that names it.
+  const settings = createSettings({ schema: RootConfig, config, redactText: options.redactor.redact });
+  let address: string | null = null;
+  const about = () => ({ version: options.version, ...(address !== null && { baseUrl: address }) });
+  const openRpc = () => import('@gatehouse/contract/openrpc').then(({ openRpcDocument }) => openRpcDocument(about()));
+  const openApi = () => import('@gatehouse/contract/openapi').then(({ openApiDocument }) => openApiDocument(about()));
+  const system = createSystem({
+    clock,
+    log: log.module('system'),
+    logger: options.logger,
+    version: options.version,
+    configFiles: options.configFiles,
+    sections: settings.sections,
+    supervised: options.supervised,
+    openRpc,
+    address: () => address,
+    connections: () => gateway.connections(),
+    turns: turns.api.counts,
+    storage: () => db.status(),
+    checkConfig: options.checkConfig,
+    restart: options.restart,
+    audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
+  });
+  const handlers: Handlers = {
+    ...system.methods,
+    ...settings.methods,
+    ...agents.methods,
+    ...tokens.methods,
+    ...sessions.methods,
+    ...createModelMethods({ models, agents: agents.api }),
+    ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
+  };
+
+  // Doors.
+  const startedAt = clock.monotonic();
+  let state: 'running' | 'draining' = 'running';
+  async function health(): Promise<Health> {
+    const storage = await db.status().catch(() => undefined);
+    const checks: Health['checks'] = {
+      storage: damage !== undefined || storage === undefined ? { status: 'failed' } : storage.state === 'ok' ? { status: 'ok' } : { status: 'degraded', detail: 'read-only' },
+      models: models.list().some((model) => model.provider !== 'offline') ? { status: 'ok' } : { status: 'degraded', detail: 'no model provider is connected' },
+      turns: lifetime.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
+    };
+    const failed = Object.values(checks).some((check) => check.status === 'failed') || checks['storage']?.status === 'degraded';
+    return { status: state === 'draining' ? 'draining' : failed ? 'degraded' : 'ok', version: options.version, uptimeMs: Math.round(clock.monotonic() - startedAt), checks };
+  }
+  const gateway: Gateway = building.use(
+    createGateway({
+      config: config.gateway,
+      handlers,
+      tokens: tokens.api,
+      turns: turns.api,
+      models,
+      agents: agents.api,
+      embedder,
+      health,
+      documents: { openapi: openApi, openrpc: openRpc },
+      bus,
+      clock,
+      log: log.module('gateway'),
+      badResults: overrides.badResults ?? 'log',
+    }),
+  );
+  if (config.gateway.enabled) ({ address } = await gateway.listen());
+  building.use(await createControlSocket({ file: home.socketFile, backupsDir: home.backupsDir, info: () => ({ address, pid: process.pid, version: options.version }), backup: (file, onProgress) => db.backup(file, onProgress), serve: gateway.serveOwner, clock, log: log.module('control') }));
+  building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
+
+  const warnings = serverWarnings(config.gateway, lifetime.controlPlaneOnly);
+  const owned = building.move();
+  return {
+    address,
+    discovery: models.describeDiscovery(),
+    warnings,
+    bus,
+    async drain() {
+      state = 'draining';
+      await gateway.drain(config.gateway.drainTimeoutMs);
+      turns.abortAll();
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function serverWarnings({ host, tokens }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
+  const warnings: string[] = [];
+  if (!['127.0.0.1', 'localhost', '::1'].includes(host)) warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
+  for (const token of tokens) if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
+  if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
+  return warnings;
+}

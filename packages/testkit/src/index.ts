@@ -1,0 +1,3 @@
+export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
+export { createStepClock, type StepClock } from './step-clock.ts';
+export { startTestServer, type TestServer, type TestServerOptions } from './test-server.ts';

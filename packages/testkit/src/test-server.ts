@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Client, createClient } from '@gatehouse/client';
+import type { EventKind, EventPayload, TokenScope } from '@gatehouse/contract';
+import { type Clock, createServer, type EventBus, homePaths, InstallKey, RootConfig, type ServerHandle, silentLog, type Tool } from '@gatehouse/server';
+import type * as z from 'zod';
+import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
+
+export interface TestServerOptions {
+  /** Laid over the test's own configuration, section by section. */
+  readonly config?: z.input<typeof RootConfig>;
+  readonly provider?: FakeProviderOptions;
+  readonly clock?: Clock;
+  /** Tools beside the built-in ones. */
+  readonly tools?: readonly Tool[];
+  /** A home that exists already; it is kept when the server ends. */
+  readonly homeDir?: string;
+}
+
+/** A whole server in the process of the test, on a free port, with a home of its own and a fake provider behind it. */
+export interface TestServer extends AsyncDisposable {
+  readonly url: string;
+  /** Secret of the token `root`, scope `*`. */
+  readonly token: string;
+  readonly client: Client;
+  readonly provider: FakeProvider;
+  readonly homeDir: string;
+  readonly server: ServerHandle;
+  readonly bus: EventBus;
+  /** Makes a token and a client of it. */
+  as(scopes: readonly TokenScope[], limits?: { readonly agents?: string[] }): Promise<Client & { readonly token: string; readonly tokenId: string }>;
+  /** Collects the payloads of one kind from now on. */
+  heard<K extends EventKind>(kind: K): EventPayload<K>[];
+}
+
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const provider = await startFakeProvider({ deltas: 5, ...options.provider });
+  const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
+  const token = `test_${randomBytes(32).toString('base64url')}`;
+  const given = options.config ?? {};
+  const config = RootConfig.parse({
+    ...given,
+    gateway: { port: 0, rateLimit: { maxRequests: 1_000_000 }, wsMessageRateLimit: { maxMessages: 1_000_000 }, ...given.gateway, tokens: [{ id: 'root', secret: token, scopes: ['*'] }, ...(given.gateway?.tokens ?? [])] },
+    providers: {
+      mock: { type: 'openai-compatible', baseUrl: provider.url, apiKey: 'mock-key', models: [{ id: 'mock-fast', cost: { input: 1, output: 2 } }, { id: 'mock-other', contextWindow: 4096, maxTokens: 512, cost: { input: 3, output: 6 } }] },
+      ...given.providers,
+    },
+    agents: { default: { model: 'mock/mock-fast' }, ...given.agents },
+  });
+  const server = await createServer({
+    config,
+    home: homePaths(homeDir),
+    installKey: new InstallKey(Buffer.alloc(32, 7)),
+    version: '0.0.0-test',
+    configFiles: [],
+    env: {},
+    log: silentLog,
+    logger: { setLevel: () => true, modules: () => [] },
+    redactor: { redact: (text) => text },
+    supervised: false,
+    checkConfig: async () => {},
+    restart: () => {},
+    overrides: { ...(options.clock && { clock: options.clock }), ...(options.tools && { tools: options.tools }), probe: null, badResults: 'throw' },
+  });
+  const url = server.address;
+  if (url === null) throw new Error('the test server does not listen');
+  const client = createClient({ url, token });
+  return {
+    url,
+    token,
+    client,
+    provider,
+    homeDir,
+    server,
+    bus: server.bus,
+    async as(scopes, limits = {}) {
+      const made = await client.call('tokens.create', { scopes: [...scopes], ...limits });
+      return { ...createClient({ url, token: made.secret }), token: made.secret, tokenId: made.id };
+    },
+    heard<K extends EventKind>(kind: K) {
+      const payloads: EventPayload<K>[] = [];
+      // The bus hands out what was emitted under this kind.
+      server.bus.listen([kind], (event) => payloads.push(event.payload as EventPayload<K>));
+      return payloads;
+    },
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await provider.close();
+      if (options.homeDir === undefined) await rm(homeDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,11 @@
+import { buildIn } from './patch.ts';
+
+/** The writer answers as soon as a batch has run and commits it a little later, together with what came since. */
+buildIn({
+  name: 'ack-before-commit',
+  module: 'kernel/db/sqlite/group-commit.ts',
+  replace: [
+    { from: 'statement.begin.run();', to: 'if (!db.isTransaction) statement.begin.run();' },
+    { from: 'statement.commit.run();', to: 'setTimeout(() => { if (db.isTransaction) statement.commit.run(); }, 20);' },
+  ],
+});

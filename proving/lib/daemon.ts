@@ -1,0 +1,168 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { http } from './http.ts';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+const bundle = join(root, 'dist/main.js');
+const sources = join(root, 'packages/server/src/main.ts');
+
+/** Secret of the first token, scope `*`, of every daemon that a harness starts. */
+export const operatorToken = 'operator-token-of-the-proving-ground-0123456789';
+
+export interface DaemonOptions {
+  readonly home: string;
+  readonly port: number;
+  /** A file of proving/broken, by name: the daemon then runs from its sources with that fault built in. */
+  readonly broken?: string;
+  /** Null: no GATEHOUSE_TOKEN, as on a first start. */
+  readonly token?: string | null;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly args?: readonly string[];
+  /** The home otherwise; for starts that make their home. */
+  readonly workingDir?: string;
+  /** A program that runs the daemon in the same process id, such as `strace -D`. */
+  readonly under?: readonly string[];
+  readonly readyTimeoutMs?: number;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A daemon in a process of its own. */
+export interface Daemon {
+  readonly pid: number;
+  readonly port: number;
+  readonly home: string;
+  readonly token: string;
+  readonly child: ChildProcess;
+  /** Milliseconds from spawn to the first 200 of `/health?ready`. */
+  readonly readyMs: number;
+  stdout(): string;
+  stderr(): string;
+  readonly exited: Promise<Exit>;
+  /** SIGKILL, by process id; resolves when the process is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves when the process is gone, and kills it after `withinMs`. */
+  stop(withinMs?: number): Promise<Exit>;
+}
+
+/** Keeps the newest part of a stream of text. */
+function tail(stream: NodeJS.ReadableStream | null) {
+  let text = '';
+  stream?.setEncoding('utf8');
+  stream?.on('data', (piece: string) => {
+    text = (text + piece).slice(-200_000);
+  });
+  return () => text;
+}
+
+/** Starts a daemon without waiting for it. Its environment holds only what is named here. */
+export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
+  const token = options.token === undefined ? operatorToken : options.token;
+  const fault = options.broken === undefined ? undefined : join(root, 'proving/broken', `${options.broken}.ts`);
+  if (fault !== undefined && !existsSync(fault)) throw new Error(`there is no broken build ${options.broken}`);
+  const entry = fault === undefined ? bundle : sources;
+  if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
+  const node = [
+    process.execPath,
+    ...(fault === undefined ? [] : ['--import', fault]),
+    entry,
+    '--home',
+    options.home,
+    '--port',
+    String(options.port),
+    ...(options.args ?? []),
+  ];
+  const [command = '', ...args] = [...(options.under ?? []), ...node];
+  const child = spawn(command, args, {
+    cwd: options.workingDir ?? options.home,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: options.workingDir ?? options.home,
+      ...(token !== null && { GATEHOUSE_TOKEN: token }),
+      ...options.env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const stdout = tail(child.stdout);
+  const stderr = tail(child.stderr);
+  const exited = new Promise<Exit>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  exited.catch(() => undefined);
+  const pid = child.pid ?? -1;
+  const signal = (name: NodeJS.Signals) => child.exitCode === null && child.signalCode === null && pid > 0 && child.kill(name);
+  return {
+    pid,
+    port: options.port,
+    home: options.home,
+    token: token ?? '',
+    child,
+    stdout,
+    stderr,
+    exited,
+    async kill() {
+      signal('SIGKILL');
+      await exited;
+    },
+    async stop(withinMs = 10_000) {
+      signal('SIGTERM');
+      const timer = setTimeout(() => signal('SIGKILL'), withinMs);
+      try {
+        return await exited;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}
+
+/** Starts a daemon and waits until `/health?ready` answers 200; fails with its log when it does not. */
+export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+  const startedAt = performance.now();
+  const daemon = spawnDaemon(options);
+  const deadline = startedAt + (options.readyTimeoutMs ?? 20_000);
+  let gone = false;
+  void daemon.exited.then(
+    () => (gone = true),
+    () => (gone = true),
+  );
+  for (;;) {
+    if (gone) {
+      const { code, signal } = await daemon.exited;
+      throw new Error(`the daemon ended with ${code ?? signal} before it was ready\n${logOf(daemon)}`);
+    }
+    if (await isReady(options.port)) break;
+    if (performance.now() > deadline) {
+      await daemon.kill();
+      throw new Error(`the daemon was not ready within ${options.readyTimeoutMs ?? 20_000} ms\n${logOf(daemon)}`);
+    }
+    await pause(10);
+  }
+  if (options.broken !== undefined && !daemon.stderr().includes(`broken build: ${options.broken}`)) {
+    await daemon.kill();
+    throw new Error(`the fault ${options.broken} was not built in: its module was never loaded\n${logOf(daemon)}`);
+  }
+  return { ...daemon, readyMs: performance.now() - startedAt };
+}
+
+async function isReady(port: number): Promise<boolean> {
+  try {
+    return (await http({ port, path: '/health?ready', timeoutMs: 2_000 })).status === 200;
+  } catch {
+    return false;
+  }
+}
+
+export function logOf(daemon: Pick<Daemon, 'stdout' | 'stderr'>): string {
+  return `${daemon.stdout().slice(-2_000)}\n${daemon.stderr().slice(-4_000)}`;
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

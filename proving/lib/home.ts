@@ -1,0 +1,38 @@
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** An empty home folder of mode 0700; removed with `removeHome`. */
+export async function makeHome(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'gatehouse-proof-'));
+  await chmod(dir, 0o700);
+  return dir;
+}
+
+/** JSON is YAML, so the configuration is written as an object. */
+export async function writeConfig(home: string, config: unknown): Promise<void> {
+  await writeFile(join(home, 'config.yaml'), `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
+}
+
+export async function removeHome(home: string): Promise<void> {
+  await rm(home, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** A port of 127.0.0.1 that nothing listens on at this moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return port;
+}
+
+/** Everything below a folder, as paths; for scans of what a daemon has written. */
+export async function filesBelow(dir: string): Promise<string[]> {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}

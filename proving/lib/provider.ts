@@ -1,0 +1,50 @@
+import { type FakeProvider, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
+
+/** A word that occurs in one message only, so that every stored or sent copy of it can be counted. */
+export function nonceOf(parts: readonly (string | number)[]): string {
+  return `nonce-${parts.join('-')}-end`;
+}
+
+const noncePattern = /nonce-[A-Za-z0-9-]+?-end/g;
+
+/** Text of the user's message that carries a nonce, and the text of the answer to it. */
+export const askWith = (nonce: string) => `Please note ${nonce}`;
+export const answerTo = (nonce: string) => `noted ${nonce}`;
+
+/** A fake provider that answers with the nonce of the newest user message. */
+export function startEchoProvider(): Promise<FakeProvider> {
+  return startFakeProvider({ journal: 0, answer: (request) => ({ text: answerTo(newestNonce(request)), usage: { input: 20, output: 10 } }) });
+}
+
+function newestNonce(request: FakeRequest): string {
+  const body = request.body as { messages?: readonly { role: string; content: unknown }[] };
+  const last = body.messages?.findLast((message) => message.role === 'user');
+  return (
+    JSON.stringify(last?.content ?? '')
+      .match(noncePattern)
+      ?.at(-1) ?? 'nothing'
+  );
+}
+
+/** Configuration of a daemon under proof: one provider, limits out of the way. */
+export function proofConfig(providerUrl: string, more: { readonly gateway?: object; readonly agents?: object; readonly embedding?: object } = {}) {
+  return {
+    gateway: {
+      rateLimit: { windowMs: 60_000, maxRequests: 10_000_000 },
+      wsMessageRateLimit: { maxMessages: 10_000_000, windowMs: 60_000 },
+      wsMaxInFlight: 1000,
+      ...more.gateway,
+    },
+    providers: {
+      local: {
+        type: 'openai-compatible',
+        baseUrl: providerUrl,
+        apiKey: 'sk-of-the-fake-provider',
+        models: [{ id: 'test-model', contextWindow: 128_000, maxTokens: 8192, cost: { input: 1, output: 2 } }],
+      },
+    },
+    models: { discover: false },
+    agents: { default: { name: 'Gate', model: 'local/test-model', maxConcurrentRuns: 1000 }, ...more.agents },
+    ...(more.embedding !== undefined && { embedding: more.embedding }),
+  };
+}

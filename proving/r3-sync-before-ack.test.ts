@@ -1,0 +1,21 @@
+import { describe, expect, test } from 'vitest';
+import { straceMissing } from './lib/strace.ts';
+import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
+
+const missing = straceMissing((line) => console.log(line));
+if (missing !== undefined) console.warn(`R3 is skipped: ${missing}`);
+
+describe.skipIf(missing !== undefined)(`sync before acknowledgement${missing === undefined ? '' : ` (skipped: ${missing})`}`, () => {
+  test('no acknowledgement leaves before its bytes are synced', async () => {
+    const report = await proveSyncBeforeAck({ each: 8 });
+    expect(report.unseen).toEqual([]);
+    expect(report.early).toEqual([]);
+    expect(report.acks).toBe(48);
+  }, 60_000);
+
+  test('a build with synchronous=NORMAL is caught', async () => {
+    const report = await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' });
+    expect(report.unseen).toEqual([]);
+    expect(report.early.length).toBeGreaterThanOrEqual(report.acks * 0.9);
+  }, 60_000);
+});

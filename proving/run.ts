@@ -1,0 +1,132 @@
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root } from './lib/daemon.ts';
+import { freshSeed } from './lib/random.ts';
+import { straceMissing } from './lib/strace.ts';
+import { kinds, proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
+import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
+import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
+
+/** `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. */
+interface Outcome {
+  readonly id: string;
+  readonly promise: string;
+  readonly figure: string;
+  /** What the same harness found in the broken build. */
+  readonly caught: string;
+  readonly seconds: number;
+  readonly good: boolean;
+}
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    kills: { type: 'string', default: '200' },
+    seed: { type: 'string' },
+    'no-write': { type: 'boolean', default: false },
+  },
+});
+const seed = values.seed === undefined ? freshSeed() : Number(values.seed);
+const wanted = values.only?.toLowerCase().split(',');
+const progress = (line: string): void => console.log(line);
+
+const proofs: Readonly<Record<string, () => Promise<Omit<Outcome, 'id' | 'seconds'>>>> = {
+  async r1() {
+    const report = await proveAckedSurvives({ rounds: Number(values.kills), seed, progress });
+    for (const line of problems(report)) console.error(`  ${line}`);
+    const broken = await proveAckedSurvives({ rounds: 10, seed, broken: 'ack-before-commit', progress });
+    const acked = Object.values(report.acked).reduce((sum, count) => sum + count, 0);
+    return {
+      promise: 'What was acknowledged survives kill -9, whole and once',
+      figure: `${report.kills} kills, 8 clients, ${acked} acknowledged of ${report.sent} sent (${kinds.map((kind) => `${kind} ${report.acked[kind]}`).join(', ')}): ${report.lost.length} lost, ${report.doubled.length} doubled, ${report.torn.length} torn, ${report.unexpected.length} unexpected answers; ready again after ${report.restartMs.median} ms (median), ${report.restartMs.max} ms (max); seed ${seed}`,
+      caught: `acknowledged before the commit, ${broken.kills} kills: ${broken.lost.length} lost`,
+      good: problems(report).length === 0 && broken.lost.length > 0,
+    };
+  },
+  async r3() {
+    const missing = straceMissing(progress);
+    if (missing !== undefined)
+      return { promise: 'No acknowledgement leaves before its bytes are synced', figure: `not run: ${missing}`, caught: '-', good: false };
+    const report = await proveSyncBeforeAck({ each: 100, progress });
+    for (const line of [...report.early, ...report.unseen]) console.error(`  ${line}`);
+    const broken = await proveSyncBeforeAck({ each: 20, broken: 'synchronous-normal', progress });
+    return {
+      promise: 'No acknowledgement leaves before its bytes are synced',
+      figure: `${report.acks} acknowledgements (${Object.entries(report.byKind)
+        .map(([kind, count]) => `${kind} ${count}`)
+        .join(', ')}), ${report.syncs} syncs: ${report.early.length} before the sync, ${report.unseen.length} not seen in the trace`,
+      caught: `synchronous=NORMAL: ${broken.early.length} of ${broken.acks} before the sync`,
+      good: report.early.length === 0 && report.unseen.length === 0 && broken.early.length >= broken.acks * 0.9,
+    };
+  },
+  async r23() {
+    const report = await proveAuthorityMatrix({ progress });
+    for (const line of report.wrong) console.error(`  ${line}`);
+    const broken = await proveAuthorityMatrix({ broken: 'method-without-scope', progress });
+    const total = Object.values(report.cells).reduce((sum, count) => sum + count, 0);
+    return {
+      promise: 'Every method and route gives each token exactly what its scopes open',
+      figure: `${total} cells (${Object.entries(report.cells)
+        .map(([kind, count]) => `${kind} ${count}`)
+        .join(', ')}): ${report.wrong.length} wrong`,
+      caught: `one method without scope check: ${broken.wrong.length} cells wrong`,
+      good: report.wrong.length === 0 && broken.wrong.length > 0,
+    };
+  },
+};
+
+function problems(report: R1Report): string[] {
+  return [
+    ...report.lost.map((line) => `lost: ${line}`),
+    ...report.doubled.map((line) => `doubled: ${line}`),
+    ...report.torn.map((line) => `torn: ${line}`),
+    ...report.unexpected.map((line) => `unexpected: ${line}`),
+  ];
+}
+
+function commit(): string {
+  try {
+    const id = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
+    const changed =
+      execFileSync('git', ['status', '--porcelain', '--untracked-files=no', '--', '.', ':!proving/RESULTS.md'], {
+        cwd: root,
+        encoding: 'utf8',
+      }).trim() !== '';
+    return changed ? `${id}, with changes` : id;
+  } catch {
+    return 'unknown';
+  }
+}
+
+function document(outcomes: readonly Outcome[]): string {
+  const rows = outcomes.map(
+    ({ id, promise, figure, caught, seconds, good }) =>
+      `| ${id.toUpperCase()} | ${good ? 'holds' : '**FAILS**'} | ${promise} | ${figure} | ${caught} | ${seconds} s |`,
+  );
+  return [
+    '# Results of the proving harnesses',
+    '',
+    `Written by \`npm run prove\` on ${new Date().toISOString().slice(0, 10)}, commit ${commit()}, Node ${process.version}, ${process.platform} with ${cpus().length} CPUs.`,
+    'Each harness must also find the fault in a deliberately broken build; what it found there is in the fifth column.',
+    '',
+    '| # | | Promise | Figures | Broken build | Time |',
+    '|---|---|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
+}
+
+const outcomes: Outcome[] = [];
+for (const [id, prove] of Object.entries(proofs)) {
+  if (wanted !== undefined && !wanted.includes(id)) continue;
+  console.log(`${id.toUpperCase()} begins (seed ${seed})`);
+  const startedAt = performance.now();
+  const outcome = { id, ...(await prove()), seconds: Math.round((performance.now() - startedAt) / 1000) };
+  outcomes.push(outcome);
+  console.log(`${id.toUpperCase()} ${outcome.good ? 'holds' : 'FAILS'}: ${outcome.figure}\n   broken build: ${outcome.caught}`);
+}
+if (wanted === undefined && !values['no-write']) await writeFile(join(root, 'proving/RESULTS.md'), document(outcomes));
+process.exitCode = outcomes.every((outcome) => outcome.good) ? 0 : 1;

@@ -1,0 +1,144 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { posix, relative, sep } from 'node:path';
+import { parseSync } from 'vite';
+import { exceptions, leastModules, testsMayImport, testsTakeFeatures, zones, type Zone } from './borders-rules.ts';
+
+export interface Violation {
+  readonly file: string;
+  readonly line: number;
+  readonly specifier: string;
+  readonly message: string;
+}
+export interface Report {
+  readonly modules: number;
+  readonly imports: number;
+  readonly violations: readonly Violation[];
+}
+
+interface Import {
+  readonly specifier: string;
+  readonly line: number;
+  readonly typeOnly: boolean;
+}
+
+const skippedFolders = new Set(['node_modules', 'dist', '.build', '.git', 'coverage']);
+
+function sourceFiles(root: string): string[] {
+  const found: string[] = [];
+  const walk = (folder: string): void => {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = `${folder}/${entry.name}`;
+      if (entry.isDirectory() && !skippedFolders.has(entry.name)) walk(path);
+      else if (entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.name.endsWith('.d.ts')) found.push(path);
+    }
+  };
+  walk(root);
+  return found.map((path) => relative(root, path).split(sep).join('/')).toSorted();
+}
+
+/** Every static import, re-export and dynamic import of one module. An import counts as type-only when nothing of it is left at run time. */
+function importsOf(file: string, text: string): Import[] {
+  const { module, errors } = parseSync(file, text);
+  if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
+  const at = (offset: number): number => text.slice(0, offset).split('\n').length;
+  const found: Import[] = [];
+  for (const one of module.staticImports) {
+    found.push({ specifier: one.moduleRequest.value, line: at(one.start), typeOnly: one.entries.length > 0 && one.entries.every((entry) => entry.isType) });
+  }
+  for (const one of module.staticExports) {
+    const from = one.entries.find((entry) => entry.moduleRequest)?.moduleRequest;
+    if (from) found.push({ specifier: from.value, line: at(one.start), typeOnly: one.entries.every((entry) => entry.isType) });
+  }
+  for (const one of module.dynamicImports) {
+    const argument = text.slice(one.moduleRequest.start, one.moduleRequest.end);
+    const literal = /^(['"`])([^$]*)\1$/.exec(argument)?.[2];
+    if (literal !== undefined) found.push({ specifier: literal, line: at(one.start), typeOnly: false });
+  }
+  return found;
+}
+
+const zoneOf = (file: string): Zone | undefined => zones.find((zone) => zone.files.test(file));
+const packageOf = (file: string): string | undefined => /^packages\/([^/]+)\//.exec(file)?.[1];
+const featureOf = (file: string): string | undefined => /\/src\/features\/([^/]+)\//.exec(file)?.[1];
+const isTest = (file: string): boolean => /\.test\.tsx?$|\/testing\//.test(file);
+
+type Entries = (packageName: string) => readonly string[];
+
+function judge(file: string, zone: Zone, one: Import, entries: Entries): string | undefined {
+  if (one.specifier.startsWith('.')) return judgeRelative(file, zone, one);
+  const own = /^@gatehouse\/([^/]+)(\/.*)?$/.exec(one.specifier);
+  if (own?.[1] !== undefined) {
+    if (own[2] !== undefined && !entries(own[1]).includes(`.${own[2]}`)) return `reaches into a package; import "@gatehouse/${own[1]}" and export what is missing from its entry`;
+    if (own[1] === packageOf(file)) return 'imports its own package by name; use the relative path of the file that has the thing';
+    return allowed(file, zone, own[1], one.typeOnly);
+  }
+  if (zone.external && !isTest(file)) {
+    const name = one.specifier.startsWith('node:') ? 'node:' : one.specifier;
+    if (!zone.external.includes(name)) return `is no dependency of zone "${zone.name}" (${zone.external.join(', ') || 'none'} allowed)`;
+  }
+  return undefined;
+}
+
+function judgeRelative(file: string, zone: Zone, one: Import): string | undefined {
+  const target = posix.normalize(posix.join(posix.dirname(file), one.specifier));
+  if (exceptions.some((exception) => exception.from.test(file) && exception.to.test(target))) return undefined;
+  if (packageOf(target) !== packageOf(file)) return packageOf(target) === undefined ? undefined : `leaves its package; import "@gatehouse/${packageOf(target)}" instead`;
+  const targetZone = zoneOf(target);
+  if (!targetZone) return 'leads to a folder that belongs to no zone; add it to tools/borders-rules.ts';
+  if (isTest(file) && testsTakeFeatures.includes(zone.name) && targetZone.name === 'features') return undefined;
+  const feature = featureOf(target);
+  if (feature !== undefined && feature !== featureOf(file) && targetZone.name === 'features' && (zone.name === 'features' || zone.name === 'gateway')) {
+    if (!target.endsWith('/api.ts')) return `reaches into feature "${feature}"; only its api.ts may be imported, and only as types`;
+    return one.typeOnly ? undefined : `takes a value from feature "${feature}"; use "import type", values meet in server.ts`;
+  }
+  return allowed(file, zone, targetZone.name, one.typeOnly);
+}
+
+function allowed(file: string, zone: Zone, target: string, typeOnly: boolean): string | undefined {
+  if (target === zone.name || zone.may.includes(target)) return undefined;
+  if (isTest(file) && testsMayImport.includes(target)) return undefined;
+  if (zone.mayTypes?.includes(target)) return typeOnly ? undefined : `is a value import; zone "${zone.name}" may take only types from "${target}"`;
+  return `goes against the direction of imports: "${zone.name}" must not import "${target}"`;
+}
+
+/** What the `exports` of a package of ours offer: "." and its further entries. */
+function packageEntries(root: string): Entries {
+  const read = (name: string): readonly string[] => {
+    const file = `${root}/packages/${name}/package.json`;
+    const manifest: { readonly exports?: Readonly<Record<string, string>> } = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+    return Object.keys(manifest.exports ?? {});
+  };
+  const known = new Map<string, readonly string[]>();
+  return (name) => known.get(name) ?? known.set(name, read(name)).get(name) ?? [];
+}
+
+/** Reads all modules below `root` and lists the imports that break a rule of borders-rules.ts. */
+export function checkBorders(root: string): Report {
+  const violations: Violation[] = [];
+  const entries = packageEntries(root);
+  let modules = 0;
+  let imports = 0;
+  for (const file of sourceFiles(root)) {
+    const zone = zoneOf(file);
+    if (!zone) {
+      violations.push({ file, line: 1, specifier: '', message: 'belongs to no zone; add its folder to tools/borders-rules.ts' });
+      continue;
+    }
+    modules += 1;
+    for (const one of importsOf(file, readFileSync(`${root}/${file}`, 'utf8'))) {
+      imports += 1;
+      const message = judge(file, zone, one, entries);
+      if (message !== undefined) violations.push({ file, line: one.line, specifier: one.specifier, message });
+    }
+  }
+  return { modules, imports, violations };
+}
+
+if (import.meta.main) {
+  const report = checkBorders(process.cwd());
+  for (const { file, line, specifier, message } of report.violations) console.error(`${file}:${line}  "${specifier}" ${message}`);
+  const tooFew = report.modules < leastModules;
+  if (tooFew) console.error(`Only ${report.modules} modules seen, at least ${leastModules} expected: run it from the root of the repository.`);
+  console.log(`${report.modules} modules, ${report.imports} imports, ${report.violations.length} against the rules`);
+  process.exitCode = tooFew || report.violations.length > 0 ? 1 : 0;
+}

@@ -1,0 +1,84 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cliExitCodes } from '../packages/cli/src/exit-codes.ts';
+import { type Method, contract } from '../packages/contract/src/index.ts';
+import { standaloneSchema } from '../packages/contract/src/json-schema.ts';
+import { openApiDocument } from '../packages/contract/src/openapi.ts';
+import { openRpcDocument } from '../packages/contract/src/openrpc.ts';
+import { configReference, errorsReference, eventsReference, exitCodesReference, httpReference, rpcReference } from '../packages/contract/src/reference-doc.ts';
+import { RootConfig } from '../packages/server/src/config-schema.ts';
+import { exitCodes } from '../packages/server/src/exit-codes.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** Every generated file: path from the root of the repository → its content. Equal contracts give equal bytes. */
+export async function generateDocuments(): Promise<Map<string, string>> {
+  const version = await productVersion();
+  const openRpc = openRpcDocument({ version });
+  const openApi = openApiDocument({ version });
+  return new Map([
+    ['docs/reference/openrpc.json', toJson(openRpc)],
+    ['docs/reference/openapi.json', toJson(openApi)],
+    ['docs/reference/rpc.md', rpcReference(openRpc)],
+    ['docs/reference/http.md', httpReference(openApi)],
+    ['docs/reference/events.md', eventsReference()],
+    ['docs/reference/errors.md', errorsReference()],
+    ['docs/reference/config.md', configReference(standaloneSchema({ schema: RootConfig, side: 'input' }))],
+    ['docs/reference/exit-codes.md', exitCodesReference([{ title: 'The daemon', codes: Object.values(exitCodes) }, { title: '`gatehouse`, the command', codes: cliExitCodes }])],
+    ['packages/client/src/read-methods.ts', readMethodsModule()],
+  ]);
+}
+
+async function productVersion(): Promise<string> {
+  const manifest: { version?: unknown } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  if (typeof manifest.version !== 'string') throw new Error('package.json has no version.');
+  return manifest.version;
+}
+
+/** The client has the contract as types only, so the names of calls that are safe to repeat are written out. */
+function readMethodsModule(): string {
+  const names = Object.entries<Method>(contract)
+    .filter(([, one]) => one.risk === 'read')
+    .map(([name]) => `  '${name}',\n`)
+    .sort();
+  return `// Made by tools/gen.ts from the contract.\nimport type { MethodName } from '@gatehouse/contract';\n\n/** Methods of risk \`read\`: calling one twice changes nothing. */\nexport const readMethods: ReadonlySet<string> = new Set<MethodName>([\n${names.join('')}]);\n`;
+}
+
+function toJson(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+async function currentText(file: string): Promise<string | undefined> {
+  const path = join(root, file);
+  return existsSync(path) ? await readFile(path, 'utf8') : undefined;
+}
+
+/** The first line that differs, for a message. */
+function firstDifference(before: string, after: string): string {
+  const old = before.split('\n');
+  const fresh = after.split('\n');
+  const index = fresh.findIndex((line, position) => line !== old[position]);
+  const line = index === -1 ? fresh.length : index;
+  return `line ${line + 1}\n  - ${old[line] ?? '(end)'}\n  + ${fresh[line] ?? '(end)'}`;
+}
+
+async function run(check: boolean): Promise<number> {
+  let stale = 0;
+  for (const [file, text] of await generateDocuments()) {
+    const current = await currentText(file);
+    if (current === text) continue;
+    if (check) {
+      stale += 1;
+      process.stderr.write(`${file} is ${current === undefined ? 'missing' : `stale: ${firstDifference(current, text)}`}\n`);
+    } else {
+      await mkdir(join(root, file, '..'), { recursive: true });
+      await writeFile(join(root, file), text);
+      process.stdout.write(`wrote ${file}\n`);
+    }
+  }
+  if (stale > 0) process.stderr.write('Run `npm run gen` and commit the result.\n');
+  return stale > 0 ? 1 : 0;
+}
+
+if (import.meta.main) process.exitCode = await run(process.argv.includes('--check'));

@@ -1,0 +1,48 @@
+/** Where a house rule does not hold: path below packages/server/src (a folder ends with "/") and why. */
+export interface Exemption {
+  readonly path: string;
+  readonly reason: string;
+}
+
+export const allowed = {
+  clock: [{ path: 'kernel/clock.ts', reason: 'is the clock' }],
+  environment: [
+    { path: 'main.ts', reason: 'hands the environment to the configuration' },
+    { path: 'kernel/config/', reason: 'resolves ${NAME} references' },
+  ],
+  json: [
+    { path: 'kernel/json.ts', reason: 'is the parser with the depth limit' },
+    { path: 'llm/', reason: 'answers of configured providers, limited in bytes before they are parsed, once per delta' },
+    { path: 'runtime/stored-message.ts', reason: 'reads the column that it writes' },
+    { path: 'features/agents/agents.ts', reason: 'reads the column that it writes' },
+    { path: 'features/turns/turns.ts', reason: 'one string, joined from fragments that the wire client has checked' },
+    { path: 'kernel/lifecycle/', reason: 'reads the files that it writes into the home folder' },
+  ],
+  network: [
+    { path: 'kernel/egress.ts', reason: 'is the outward-request module' },
+    { path: 'llm/', reason: 'speaks to configured model providers over pools of its own' },
+  ],
+  process: [] as Exemption[],
+  paths: [
+    { path: 'kernel/safe-path.ts', reason: 'is the safe-path module' },
+    { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder' },
+    { path: 'kernel/db/', reason: 'names of database files are constants and numbers' },
+    { path: 'gateway/control-socket.ts', reason: 'the name is a time of the clock' },
+    { path: 'features/agents/agents.ts', reason: 'an agent id has neither dot nor separator' },
+  ],
+  exit: [{ path: 'main.ts', reason: 'owns the process' }],
+  random: [] as Exemption[],
+} satisfies Record<string, readonly Exemption[]>;
+
+export type RuleName = keyof typeof allowed;
+
+const serverSource = 'packages/server/src/';
+
+/** Whether a house rule holds in this file: code of the server that is no test, no helper of tests (`testing/`), and has no exemption. */
+export function holdsIn(rule: RuleName, filename: string): boolean {
+  const path = filename.replaceAll('\\', '/');
+  const start = path.lastIndexOf(serverSource);
+  if (start < 0 || path.endsWith('.test.ts') || path.includes('/testing/')) return false;
+  const inside = path.slice(start + serverSource.length);
+  return !allowed[rule].some((exemption) => (exemption.path.endsWith('/') ? inside.startsWith(exemption.path) : inside === exemption.path));
+}
