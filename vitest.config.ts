@@ -5,7 +5,15 @@ const ignored = ['**/node_modules/**', '**/dist/**', '**/.build/**'];
 /** Suites that start processes take the machine one after the other: their times would otherwise measure each other. */
 const suite = (name: string, order: number, limits: { testTimeout: number; hookTimeout: number }) => ({
   extends: true as const,
-  test: { name, include: [`${name}/**/*.test.ts`], exclude: ignored, pool: 'forks' as const, fileParallelism: false, sequence: { groupOrder: order }, ...limits },
+  test: {
+    name,
+    include: [`${name}/**/*.test.ts`],
+    exclude: ignored,
+    pool: 'forks' as const,
+    fileParallelism: false,
+    sequence: { groupOrder: order },
+    ...limits,
+  },
 });
 
 export default defineConfig({
@@ -13,12 +21,20 @@ export default defineConfig({
     globals: false,
     // A test that asserts nothing cannot fail.
     expect: { requireAssertions: true },
-    reporters: process.env['CI'] ? ['default', 'github-actions'] : ['default'],
+    reporters: ['default'],
     passWithNoTests: false,
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['packages/*/src/**/*.test.ts'], exclude: ignored, pool: 'forks', testTimeout: 10_000, hookTimeout: 20_000, sequence: { groupOrder: 0 } },
+        test: {
+          name: 'unit',
+          include: ['packages/*/src/**/*.test.ts'],
+          exclude: ignored,
+          pool: 'forks',
+          testTimeout: 10_000,
+          hookTimeout: 20_000,
+          sequence: { groupOrder: 0 },
+        },
       },
       suite('tools', 1, { testTimeout: 30_000, hookTimeout: 60_000 }),
       suite('e2e', 2, { testTimeout: 30_000, hookTimeout: 60_000 }),

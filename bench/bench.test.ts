@@ -22,7 +22,12 @@ describe('the verdict on a goal', () => {
 
   it('turns round where higher is better', () => {
     const rate: Goal = { ...goal, better: 'higher', must: 0.9, stretch: 1 };
-    expect([[1.1], [0.95], [0.5, 0.6, 0.95], [0.5, 0.6]].map((rounds) => judge(rate, rounds, 1).verdict)).toEqual(['stretch', 'must', 'within noise', 'missed']);
+    expect([[1.1], [0.95], [0.5, 0.6, 0.95], [0.5, 0.6]].map((rounds) => judge(rate, rounds, 1).verdict)).toEqual([
+      'stretch',
+      'must',
+      'within noise',
+      'missed',
+    ]);
   });
 });
 
@@ -83,7 +88,25 @@ describe('the rig, with the reference in place of the product', () => {
   it('does not take a server for fast that answers wrongly', () => {
     const first = [...healthy.values()][1]?.get('json16')?.[0];
     if (!first) throw new Error('no sample');
-    const wrong: Samples = new Map([['product', new Map([['json16', [{ ...first, upstreamPerAnswer: 2 }, { ...first, good: 0, errors: { 'status 500': 9 } }]], ['sse-fast8', [{ ...first, deltasPerAnswer: 37 }]]])]]);
-    expect(wrongAnswers(wrong)).toEqual([expect.stringContaining('2.00 model calls'), expect.stringContaining('no good answer'), expect.stringContaining('37 deltas')]);
+    const wrong: Samples = new Map([
+      [
+        'product',
+        new Map([
+          [
+            'json16',
+            [
+              { ...first, upstreamPerAnswer: 2 },
+              { ...first, good: 0, errors: { 'status 500': 9 } },
+            ],
+          ],
+          ['sse-fast8', [{ ...first, deltasPerAnswer: 37 }]],
+        ]),
+      ],
+    ]);
+    expect(wrongAnswers(wrong)).toEqual([
+      expect.stringContaining('2.00 model calls'),
+      expect.stringContaining('no good answer'),
+      expect.stringContaining('37 deltas'),
+    ]);
   });
 });

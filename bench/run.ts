@@ -38,7 +38,9 @@ if (values.help) {
 const only = z.array(z.enum(parts)).parse(values.only?.split(',') ?? parts);
 const quickNames: readonly CompletionName[] = completionNames.filter((name) => name !== 'sse-fast1');
 const names = z.array(z.enum(completionNames)).parse(values.scenarios?.split(',') ?? (values.full ? completionNames : quickNames));
-const size = values.full ? { rounds: 7, scale: 1, starts: 9, idles: 3, settleMs: 3000, wsMs: 1500 } : { rounds: 3, scale: 0.6, starts: 5, idles: 1, settleMs: 2000, wsMs: 900 };
+const size = values.full
+  ? { rounds: 7, scale: 1, starts: 9, idles: 3, settleMs: 3000, wsMs: 1500 }
+  : { rounds: 3, scale: 0.6, starts: 5, idles: 1, settleMs: 2000, wsMs: 900 };
 const root = join(import.meta.dirname, '..');
 const say = (text: string): void => console.error(text);
 
@@ -82,7 +84,11 @@ function runStore(measures: Measures): void {
   const entry = join(root, 'bench', 'micro', 'store.ts');
   if (!existsSync(entry)) return;
   say('store');
-  const { status, stdout, stderr } = spawnSync(process.execPath, [entry, '--json', values.full ? '--full' : '--quick'], { encoding: 'utf8', timeout: 120_000 });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [entry, '--rounds', values.full ? '9' : '3', '--ops', values.full ? '20000' : '8000'],
+    { encoding: 'utf8', timeout: 120_000 },
+  );
   if (status !== 0) throw new Error(`bench/micro/store.ts ended with ${status}: ${stderr.slice(0, 500)}`);
   const last = stdout.trim().split('\n').at(-1) ?? '';
   measures.add('store cpu/bare', ...z.looseObject({ ratios: z.array(z.number()) }).parse(JSON.parse(last)).ratios);
@@ -94,11 +100,17 @@ const subject = values['reference-only'] ? undefined : await product(upstream.ur
 let figures: Figures;
 try {
   if (!subject && !values['reference-only']) throw new Error('The product is not built: run "node tools/build.mjs" first, or give --reference-only.');
-  const load = only.includes('completions') || only.includes('rpc') ? await underLoad(upstream.url, subject, measures) : { completions: new Map(), rpc: new Map() };
+  const load =
+    only.includes('completions') || only.includes('rpc')
+      ? await underLoad(upstream.url, subject, measures)
+      : { completions: new Map(), rpc: new Map() };
   let start: Figures['start'] = new Map();
   if (only.includes('start') && subject) {
     say('start');
-    start = await runStart({ floor: await reference({ name: 'node:http only', file: 'http-only.ts' }), product: subject, rounds: size.starts }, measures);
+    start = await runStart(
+      { floor: await reference({ name: 'node:http only', file: 'http-only.ts' }), product: subject, rounds: size.starts },
+      measures,
+    );
   }
   if (only.includes('idle') && subject) {
     say('idle');
@@ -119,7 +131,10 @@ console.log(`${verdicts}\n\n${noiseLine(figures.completions)}\n\n${figureTables(
 for (const line of wrong) say(`WRONG ANSWERS  ${line}`);
 
 mkdirSync(join(root, '.build', 'bench'), { recursive: true });
-writeFileSync(join(root, '.build', 'bench', 'last.json'), JSON.stringify({ at: new Date().toISOString(), node: process.version, measures, judged }, undefined, 1));
+writeFileSync(
+  join(root, '.build', 'bench', 'last.json'),
+  JSON.stringify({ at: new Date().toISOString(), node: process.version, measures, judged }, undefined, 1),
+);
 const whole = values.full && subject && values.only === undefined && values.scenarios === undefined;
 if (whole && wrong.length === 0) {
   const text = `# Benchmark results\n\nMade by \`npm run bench -- --full\`; do not edit. How it measures and what the names mean: [README.md](README.md).\n\n${provenance()}\n\n## Goals\n\n${verdicts}\n\n${noiseLine(figures.completions)}\n\n## Figures (medians of ${size.rounds} rounds)\n\nRatios within one run mean something, absolute figures of two runs do not.\n\n${figureTables(figures)}\n`;

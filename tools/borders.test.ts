@@ -25,12 +25,22 @@ describe('what the borders refuse', () => {
     ['contract takes another package', 'packages/contract/src/x.ts', `import { Hono } from 'hono';`, /no dependency of zone "contract"/],
     ['contract takes a Node module', 'packages/contract/src/x.ts', `import fs from 'node:fs';`, /no dependency of zone "contract"/],
     ['kernel takes a feature', `${server}/kernel/x.ts`, `import { y } from '../features/tokens/tokens.ts';`, /"kernel" must not import "features"/],
-    ['kernel takes a type of a feature', `${server}/kernel/x.ts`, `import type { Y } from '../features/tokens/api.ts';`, /"kernel" must not import "features"/],
+    [
+      'kernel takes a type of a feature',
+      `${server}/kernel/x.ts`,
+      `import type { Y } from '../features/tokens/api.ts';`,
+      /"kernel" must not import "features"/,
+    ],
     ['kernel takes llm', `${server}/kernel/x.ts`, `import { y } from '../llm/model.ts';`, /"kernel" must not import "llm"/],
     ['llm takes runtime', `${server}/llm/x.ts`, `import { y } from '../runtime/turn.ts';`, /"llm" must not import "runtime"/],
     ['runtime takes a feature', `${server}/runtime/x.ts`, `import { y } from '../features/web/web.ts';`, /"runtime" must not import "features"/],
     ['a feature takes the gateway', `${server}/features/a/x.ts`, `import { y } from '../../gateway/app.ts';`, /"features" must not import "gateway"/],
-    ['a feature takes the composition root', `${server}/features/a/x.ts`, `import { y } from '../../server.ts';`, /"features" must not import "server"/],
+    [
+      'a feature takes the composition root',
+      `${server}/features/a/x.ts`,
+      `import { y } from '../../server.ts';`,
+      /"features" must not import "server"/,
+    ],
     ['a feature reaches into another', `${server}/features/a/x.ts`, `import type { Y } from '../b/store.ts';`, /only its api\.ts/],
     ['a feature takes a value of another', `${server}/features/a/x.ts`, `import { y } from '../b/api.ts';`, /use "import type"/],
     ['a feature re-exports a value of another', `${server}/features/a/x.ts`, `export { y } from '../b/api.ts';`, /use "import type"/],
@@ -39,17 +49,37 @@ describe('what the borders refuse', () => {
     ['the gateway takes a value of a feature', `${server}/gateway/x.ts`, `import { y } from '../features/b/api.ts';`, /use "import type"/],
     ['the gateway reaches into a feature', `${server}/gateway/x.ts`, `import type { Y } from '../features/b/b.ts';`, /only its api\.ts/],
     ['the client takes the server', 'packages/client/src/x.ts', `import type { Y } from '@gatehouse/server';`, /"client" must not import "server"/],
-    ['the client takes a value of the contract', 'packages/client/src/x.ts', `import { contract } from '@gatehouse/contract';`, /only types from "contract"/],
+    [
+      'the client takes a value of the contract',
+      'packages/client/src/x.ts',
+      `import { contract } from '@gatehouse/contract';`,
+      /only types from "contract"/,
+    ],
     ['the command line takes the server', 'packages/cli/src/x.ts', `import { y } from '@gatehouse/server';`, /"cli" must not import "server"/],
-    ['the dashboard takes the server', 'packages/dashboard/src/x.tsx', `import type { Y } from '@gatehouse/server';`, /"dashboard" must not import "server"/],
+    [
+      'the dashboard takes the server',
+      'packages/dashboard/src/x.tsx',
+      `import type { Y } from '@gatehouse/server';`,
+      /"dashboard" must not import "server"/,
+    ],
     ['the server takes the client', `${server}/x.ts`, `import { y } from '@gatehouse/client';`, /"server" must not import "client"/],
     ['the server takes the command line', `${server}/x.ts`, `import { y } from '@gatehouse/cli';`, /"server" must not import "cli"/],
-    ['product code takes the testkit', `${server}/features/a/x.ts`, `import { y } from '@gatehouse/testkit';`, /"features" must not import "testkit"/],
+    [
+      'product code takes the testkit',
+      `${server}/features/a/x.ts`,
+      `import { y } from '@gatehouse/testkit';`,
+      /"features" must not import "testkit"/,
+    ],
     ['a deep import into a package', 'packages/cli/src/x.ts', `import { y } from '@gatehouse/contract/src/method.ts';`, /reaches into a package/],
     ['a relative path out of a package', 'packages/cli/src/x.ts', `import { y } from '../../contract/src/method.ts';`, /leaves its package/],
     ['a suite goes round the entry', 'e2e/x.ts', `import { y } from '../packages/server/src/server.ts';`, /leaves its package/],
     ['a package by its own name', `${server}/x.ts`, `import { y } from '@gatehouse/server';`, /its own package by name/],
-    ['a test goes against the direction', `${server}/kernel/x.test.ts`, `import { y } from '../features/a/a.ts';`, /"kernel" must not import "features"/],
+    [
+      'a test goes against the direction',
+      `${server}/kernel/x.test.ts`,
+      `import { y } from '../features/a/a.ts';`,
+      /"kernel" must not import "features"/,
+    ],
   ])('%s', (_name, file, text, expected) => {
     plant(file, `\n${text}\n`);
     const { violations } = checkBorders(root);
@@ -66,7 +96,11 @@ describe('what the borders refuse', () => {
 
 describe('what the borders allow', () => {
   it.each([
-    ['the way down', `${server}/features/a/x.ts`, `import { y } from '../../kernel/clock.ts'; import { z } from '../../runtime/turn.ts'; import { c } from '@gatehouse/contract';`],
+    [
+      'the way down',
+      `${server}/features/a/x.ts`,
+      `import { y } from '../../kernel/clock.ts'; import { z } from '../../runtime/turn.ts'; import { c } from '@gatehouse/contract';`,
+    ],
     ['a type of another feature', `${server}/features/a/x.ts`, `import type { Y } from '../b/api.ts'; import { type Z } from '../c/api.ts';`],
     ['its own files', `${server}/features/a/x.ts`, `import { y } from './store.ts'; import { z } from './deep/z.ts';`],
     ['all of it in the composition root', `${server}/server.ts`, `import { y } from './features/a/a.ts'; import { z } from './gateway/app.ts';`],

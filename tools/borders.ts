@@ -43,7 +43,11 @@ function importsOf(file: string, text: string): Import[] {
   const at = (offset: number): number => text.slice(0, offset).split('\n').length;
   const found: Import[] = [];
   for (const one of module.staticImports) {
-    found.push({ specifier: one.moduleRequest.value, line: at(one.start), typeOnly: one.entries.length > 0 && one.entries.every((entry) => entry.isType) });
+    found.push({
+      specifier: one.moduleRequest.value,
+      line: at(one.start),
+      typeOnly: one.entries.length > 0 && one.entries.every((entry) => entry.isType),
+    });
   }
   for (const one of module.staticExports) {
     const from = one.entries.find((entry) => entry.moduleRequest)?.moduleRequest;
@@ -60,7 +64,7 @@ function importsOf(file: string, text: string): Import[] {
 const zoneOf = (file: string): Zone | undefined => zones.find((zone) => zone.files.test(file));
 const packageOf = (file: string): string | undefined => /^packages\/([^/]+)\//.exec(file)?.[1];
 const featureOf = (file: string): string | undefined => /\/src\/features\/([^/]+)\//.exec(file)?.[1];
-const isTest = (file: string): boolean => /\.test\.tsx?$|\/testing\//.test(file);
+const isTest = (file: string): boolean => /\.test\.tsx?$|\/testing(\/|\.ts$)/.test(file);
 
 type Entries = (packageName: string) => readonly string[];
 
@@ -68,7 +72,8 @@ function judge(file: string, zone: Zone, one: Import, entries: Entries): string 
   if (one.specifier.startsWith('.')) return judgeRelative(file, zone, one);
   const own = /^@gatehouse\/([^/]+)(\/.*)?$/.exec(one.specifier);
   if (own?.[1] !== undefined) {
-    if (own[2] !== undefined && !entries(own[1]).includes(`.${own[2]}`)) return `reaches into a package; import "@gatehouse/${own[1]}" and export what is missing from its entry`;
+    if (own[2] !== undefined && !entries(own[1]).includes(`.${own[2]}`))
+      return `reaches into a package; import "@gatehouse/${own[1]}" and export what is missing from its entry`;
     if (own[1] === packageOf(file)) return 'imports its own package by name; use the relative path of the file that has the thing';
     return allowed(file, zone, own[1], one.typeOnly);
   }
@@ -82,12 +87,18 @@ function judge(file: string, zone: Zone, one: Import, entries: Entries): string 
 function judgeRelative(file: string, zone: Zone, one: Import): string | undefined {
   const target = posix.normalize(posix.join(posix.dirname(file), one.specifier));
   if (exceptions.some((exception) => exception.from.test(file) && exception.to.test(target))) return undefined;
-  if (packageOf(target) !== packageOf(file)) return packageOf(target) === undefined ? undefined : `leaves its package; import "@gatehouse/${packageOf(target)}" instead`;
+  if (packageOf(target) !== packageOf(file))
+    return packageOf(target) === undefined ? undefined : `leaves its package; import "@gatehouse/${packageOf(target)}" instead`;
   const targetZone = zoneOf(target);
   if (!targetZone) return 'leads to a folder that belongs to no zone; add it to tools/borders-rules.ts';
   if (isTest(file) && testsTakeFeatures.includes(zone.name) && targetZone.name === 'features') return undefined;
   const feature = featureOf(target);
-  if (feature !== undefined && feature !== featureOf(file) && targetZone.name === 'features' && (zone.name === 'features' || zone.name === 'gateway')) {
+  if (
+    feature !== undefined &&
+    feature !== featureOf(file) &&
+    targetZone.name === 'features' &&
+    (zone.name === 'features' || zone.name === 'gateway')
+  ) {
     if (!target.endsWith('/api.ts')) return `reaches into feature "${feature}"; only its api.ts may be imported, and only as types`;
     return one.typeOnly ? undefined : `takes a value from feature "${feature}"; use "import type", values meet in server.ts`;
   }

@@ -19,8 +19,17 @@ for (const [name, pattern] of Object.entries(groups)) {
     .toSorted((a, b) => a.lines - b.lines);
   if (files.length === 0) continue;
   const at = (share: number): number => files[Math.min(files.length - 1, Math.floor(files.length * share))]?.lines ?? 0;
-  const longest = files.slice(-3).toReversed().map((file) => `${file.path.split('/src/').at(-1)} ${file.lines}`);
+  const longest = files
+    .slice(-3)
+    .toReversed()
+    .map((file) => `${file.path.split('/src/').at(-1)} ${file.lines}`);
   rows.push([name, `${files.length}`, `${files.reduce((sum, file) => sum + file.lines, 0)}`, `${at(0.5)}`, `${at(0.9)}`, longest.join(', ')]);
 }
 const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-for (const row of rows) console.log(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd());
+for (const row of rows)
+  console.log(
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );

@@ -66,7 +66,8 @@ function print({ step, passed, ms, output }: Outcome): void {
   if (!output || (passed && !step.report)) return;
   const lines = output.split('\n');
   for (const line of lines.slice(0, maxLines)) console.log(`        ${line}`);
-  if (lines.length > maxLines) console.log(`        … and ${lines.length - maxLines} lines more: ${step.command.map((part) => part.replace(`${root}/`, '')).join(' ')}`);
+  if (lines.length > maxLines)
+    console.log(`        … and ${lines.length - maxLines} lines more: ${step.command.map((part) => part.replace(`${root}/`, '')).join(' ')}`);
 }
 
 const { values } = parseArgs({ options: { fix: { type: 'boolean', default: false }, only: { type: 'string' } } });
@@ -89,5 +90,9 @@ const outcomes = await Promise.all(
 );
 const failed = outcomes.filter((outcome) => !outcome.passed).map((outcome) => outcome.step.name);
 const seconds = ((performance.now() - started) / 1000).toFixed(1);
-console.log(failed.length > 0 ? `\n${failed.length} of ${outcomes.length} checks failed: ${failed.join(', ')} (${seconds} s)` : `\nAll ${outcomes.length} checks passed (${seconds} s)`);
+console.log(
+  failed.length > 0
+    ? `\n${failed.length} of ${outcomes.length} checks failed: ${failed.join(', ')} (${seconds} s)`
+    : `\nAll ${outcomes.length} checks passed (${seconds} s)`,
+);
 process.exitCode = failed.length > 0 ? 1 : 0;

@@ -1,12 +1,19 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { cliExitCodes } from '../packages/cli/src/exit-codes.ts';
 import { type Method, contract } from '../packages/contract/src/index.ts';
 import { standaloneSchema } from '../packages/contract/src/json-schema.ts';
 import { openApiDocument } from '../packages/contract/src/openapi.ts';
 import { openRpcDocument } from '../packages/contract/src/openrpc.ts';
-import { configReference, errorsReference, eventsReference, exitCodesReference, httpReference, rpcReference } from '../packages/contract/src/reference-doc.ts';
+import {
+  configReference,
+  errorsReference,
+  eventsReference,
+  exitCodesReference,
+  httpReference,
+  rpcReference,
+} from '../packages/contract/src/reference-doc.ts';
 import { RootConfig } from '../packages/server/src/config-schema.ts';
 import { exitCodes } from '../packages/server/src/exit-codes.ts';
 
@@ -25,7 +32,13 @@ export async function generateDocuments(): Promise<Map<string, string>> {
     ['docs/reference/events.md', eventsReference()],
     ['docs/reference/errors.md', errorsReference()],
     ['docs/reference/config.md', configReference(standaloneSchema({ schema: RootConfig, side: 'input' }))],
-    ['docs/reference/exit-codes.md', exitCodesReference([{ title: 'The daemon', codes: Object.values(exitCodes) }, { title: '`gatehouse`, the command', codes: cliExitCodes }])],
+    [
+      'docs/reference/exit-codes.md',
+      exitCodesReference([
+        { title: 'The daemon', codes: Object.values(exitCodes) },
+        { title: '`gatehouse`, the command', codes: cliExitCodes },
+      ]),
+    ],
     ['packages/client/src/read-methods.ts', readMethodsModule()],
   ]);
 }
@@ -49,36 +62,44 @@ function toJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-async function currentText(file: string): Promise<string | undefined> {
-  const path = join(root, file);
-  return existsSync(path) ? await readFile(path, 'utf8') : undefined;
+/** One sentence for each file that is missing or differs, with the first line that does. */
+export function findStale(documents: ReadonlyMap<string, string>, current: ReadonlyMap<string, string>): string[] {
+  return [...documents].flatMap(([file, text]) => {
+    const before = current.get(file);
+    if (before === text) return [];
+    return [before === undefined ? `${file} is missing.` : `${file} is stale: ${firstDifference(before, text)}`];
+  });
 }
 
-/** The first line that differs, for a message. */
 function firstDifference(before: string, after: string): string {
   const old = before.split('\n');
   const fresh = after.split('\n');
-  const index = fresh.findIndex((line, position) => line !== old[position]);
-  const line = index === -1 ? fresh.length : index;
+  const line = Array.from({ length: Math.max(old.length, fresh.length) }).findIndex((_, index) => old[index] !== fresh[index]);
   return `line ${line + 1}\n  - ${old[line] ?? '(end)'}\n  + ${fresh[line] ?? '(end)'}`;
 }
 
+async function readCurrent(files: Iterable<string>): Promise<Map<string, string>> {
+  const current = new Map<string, string>();
+  for (const file of files) if (existsSync(join(root, file))) current.set(file, await readFile(join(root, file), 'utf8'));
+  return current;
+}
+
 async function run(check: boolean): Promise<number> {
-  let stale = 0;
-  for (const [file, text] of await generateDocuments()) {
-    const current = await currentText(file);
-    if (current === text) continue;
-    if (check) {
-      stale += 1;
-      process.stderr.write(`${file} is ${current === undefined ? 'missing' : `stale: ${firstDifference(current, text)}`}\n`);
-    } else {
-      await mkdir(join(root, file, '..'), { recursive: true });
-      await writeFile(join(root, file), text);
-      process.stdout.write(`wrote ${file}\n`);
-    }
+  const documents = await generateDocuments();
+  const current = await readCurrent(documents.keys());
+  if (check) {
+    const stale = findStale(documents, current);
+    for (const sentence of stale) process.stderr.write(`${sentence}\n`);
+    if (stale.length > 0) process.stderr.write('Run `npm run gen` and commit the result.\n');
+    return stale.length > 0 ? 1 : 0;
   }
-  if (stale > 0) process.stderr.write('Run `npm run gen` and commit the result.\n');
-  return stale > 0 ? 1 : 0;
+  for (const [file, text] of documents) {
+    if (current.get(file) === text) continue;
+    await mkdir(dirname(join(root, file)), { recursive: true });
+    await writeFile(join(root, file), text);
+    process.stdout.write(`wrote ${file}\n`);
+  }
+  return 0;
 }
 
 if (import.meta.main) process.exitCode = await run(process.argv.includes('--check'));

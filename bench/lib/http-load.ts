@@ -42,7 +42,9 @@ export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
   const url = new URL(load.url);
   const payload = Buffer.from(JSON.stringify(load.body));
   const headers = { host: url.host, 'content-type': 'application/json', 'content-length': payload.length, ...load.headers };
-  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const head = Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
   const request = Buffer.concat([Buffer.from(`POST ${url.pathname} HTTP/1.1\r\n${head}\r\n`), payload]);
   const latencies: number[] = [];
   const firsts: number[] = [];

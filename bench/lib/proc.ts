@@ -2,12 +2,13 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { get as httpGet } from 'node:http';
 import { createServer } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Servers run on the first CPU, load and fake provider on the second: they do not take each other's time. */
 export const serverCpu = 0;
 export const clientCpu = 1;
-const hasTaskset = spawnSync('taskset', ['-V'], { stdio: 'ignore' }).status === 0;
+const canPin = availableParallelism() > 1 && spawnSync('taskset', ['-V'], { stdio: 'ignore' }).status === 0;
 
 export interface Running {
   readonly pid: number;
@@ -27,8 +28,12 @@ export interface StartOptions {
   readonly log?: string;
 }
 
-export function spawnPinned(args: readonly string[], cpu: number, options: { env: Record<string, string | undefined>; stdio: ('ignore' | 'pipe' | number)[] }): ChildProcess {
-  return hasTaskset ? spawn('taskset', ['-c', String(cpu), process.execPath, ...args], options) : spawn(process.execPath, args, options);
+export function spawnPinned(
+  args: readonly string[],
+  cpu: number,
+  options: { env: Record<string, string | undefined>; stdio: ('ignore' | 'pipe' | number)[] },
+): ChildProcess {
+  return canPin ? spawn('taskset', ['-c', String(cpu), process.execPath, ...args], options) : spawn(process.execPath, args, options);
 }
 
 /** Starts Node with `args` and waits until `healthUrl` answers below 500. */
@@ -42,7 +47,8 @@ export async function start(options: StartOptions): Promise<Running> {
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const deadline = started + (options.timeoutMs ?? 15_000);
   while (!(await isHealthy(options.healthUrl))) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${options.args.join(' ')} ended with ${child.exitCode ?? child.signalCode} before it was healthy${tail(options.log)}`);
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`${options.args.join(' ')} ended with ${child.exitCode ?? child.signalCode} before it was healthy${tail(options.log)}`);
     if (performance.now() > deadline) {
       child.kill('SIGKILL');
       await gone;
@@ -130,7 +136,8 @@ function readOrEmpty(path: string): string {
 export function cpuUs(pid: number): number {
   let nanoseconds = 0;
   for (const one of tree(pid)) {
-    for (const thread of readdirSync(`/proc/${one}/task`)) nanoseconds += Number(readOrEmpty(`/proc/${one}/task/${thread}/schedstat`).split(' ')[0] || 0);
+    for (const thread of readdirSync(`/proc/${one}/task`))
+      nanoseconds += Number(readOrEmpty(`/proc/${one}/task/${thread}/schedstat`).split(' ')[0] || 0);
   }
   return nanoseconds / 1000;
 }

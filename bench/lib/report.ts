@@ -34,11 +34,23 @@ function completionTables(samples: Samples): string {
       const middle = (figure: (sample: Sample) => number): number => median(rounds.map(figure));
       const failed = rounds.reduce((sum, sample) => sum + sample.failed, 0);
       rows.push(
-        `| ${target} | ${number(middle((one) => one.rate), 0)} | ${number(middle((one) => one.cpuPerAnswer), 0)} | ${number(middle((one) => one.cpuPerDelta), 1)} | ${number(middle((one) => one.p50))} / ${number(middle((one) => one.p99))} | ${number(middle((one) => one.ttft50))} / ${number(middle((one) => one.ttft99))} | ${failed} |`,
+        `| ${target} | ${number(
+          middle((one) => one.rate),
+          0,
+        )} | ${number(
+          middle((one) => one.cpuPerAnswer),
+          0,
+        )} | ${number(
+          middle((one) => one.cpuPerDelta),
+          1,
+        )} | ${number(middle((one) => one.p50))} / ${number(middle((one) => one.p99))} | ${number(middle((one) => one.ttft50))} / ${number(middle((one) => one.ttft99))} | ${failed} |`,
       );
     }
     if (rows.length === 0) continue;
-    const head = ['| target | answers/s | CPU µs per answer | CPU µs per delta | p50 / p99 ms | TTFT p50 / p99 ms | failed |', '|---|--:|--:|--:|--:|--:|--:|'];
+    const head = [
+      '| target | answers/s | CPU µs per answer | CPU µs per delta | p50 / p99 ms | TTFT p50 / p99 ms | failed |',
+      '|---|--:|--:|--:|--:|--:|--:|',
+    ];
     tables.push([`### ${name}: ${completions[name].what}`, '', ...head, ...rows].join('\n'));
   }
   return tables.join('\n\n');
@@ -49,12 +61,19 @@ export function figureTables(figures: Figures): string {
   if (figures.rpc.size > 0) {
     const rows = [...figures.rpc].map(([name, rounds]) => {
       const middle = (figure: (sample: RpcSample) => number): number => median(rounds.map(figure));
-      return `| ${name} | ${number(middle((one) => one.cpuPerCall), 1)} | ${number(middle((one) => one.p50))} / ${number(middle((one) => one.p99))} |`;
+      return `| ${name} | ${number(
+        middle((one) => one.cpuPerCall),
+        1,
+      )} | ${number(middle((one) => one.p50))} / ${number(middle((one) => one.p99))} |`;
     });
-    parts.push(['### system.ping over WebSocket, 16 connections', '', '| target | CPU µs per call | p50 / p99 ms |', '|---|--:|--:|', ...rows].join('\n'));
+    parts.push(
+      ['### system.ping over WebSocket, 16 connections', '', '| target | CPU µs per call | p50 / p99 ms |', '|---|--:|--:|', ...rows].join('\n'),
+    );
   }
   if (figures.start.size > 0) {
-    const rows = [...figures.start].map(([name, rounds]) => `| ${name} | ${number(median(rounds), 0)} | ${number(Math.min(...rounds), 0)} … ${number(Math.max(...rounds), 0)} |`);
+    const rows = [...figures.start].map(
+      ([name, rounds]) => `| ${name} | ${number(median(rounds), 0)} | ${number(Math.min(...rounds), 0)} … ${number(Math.max(...rounds), 0)} |`,
+    );
     parts.push(['### Start to first healthy answer', '', '| target | ms | range |', '|---|--:|---|', ...rows].join('\n'));
   }
   return parts.join('\n\n');
@@ -74,5 +93,10 @@ export function provenance(): string {
   // The results file is being rewritten by this very run.
   const changed = git('status', '--porcelain', '--untracked-files=no', '--', ':/', ':!/bench/RESULTS.md') !== '';
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'CPU'}, ${Math.round(totalmem() / 2 ** 30)} GB, ${platform()} ${release()} ${arch()}`;
-  return [`- Date: ${new Date().toISOString().slice(0, 10)}`, `- Commit: ${git('rev-parse', '--short', 'HEAD') || 'unknown'}${changed ? ' and changes not committed' : ''}`, `- Node: ${process.version}`, `- Machine: ${machine}`].join('\n');
+  return [
+    `- Date: ${new Date().toISOString().slice(0, 10)}`,
+    `- Commit: ${git('rev-parse', '--short', 'HEAD') || 'unknown'}${changed ? ' and changes not committed' : ''}`,
+    `- Node: ${process.version}`,
+    `- Machine: ${machine}`,
+  ].join('\n');
 }

@@ -34,7 +34,11 @@ export interface Upstream {
 export async function startUpstream(): Promise<Upstream> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const running = await start({ args: [join(root, 'packages/testkit/src/fake-provider.ts'), '--port', String(port)], healthUrl: `${url}/health`, cpu: clientCpu });
+  const running = await start({
+    args: [join(root, 'packages/testkit/src/fake-provider.ts'), '--port', String(port)],
+    healthUrl: `${url}/health`,
+    cpu: clientCpu,
+  });
   return {
     url,
     target: { name: 'direct', url, headers: {}, model: (name) => name },
@@ -63,7 +67,10 @@ export async function reference(options: ReferenceOptions): Promise<Startable & 
 export async function startReference(options: ReferenceOptions): Promise<{ readonly target: Target; readonly running: Running }> {
   const server = await reference(options);
   const running = await server.start();
-  return { running, target: { name: options.name, url: server.url, headers: { authorization: 'Bearer bench-token' }, model: (name) => name, pid: running.pid } };
+  return {
+    running,
+    target: { name: options.name, url: server.url, headers: { authorization: 'Bearer bench-token' }, model: (name) => name, pid: running.pid },
+  };
 }
 
 export interface Product extends Startable {
@@ -92,7 +99,14 @@ export async function product(upstreamUrl: string): Promise<Product | undefined>
       rateLimit: { maxRequests: plenty },
       wsMessageRateLimit: { maxMessages: plenty },
     },
-    providers: { mock: { type: 'openai-compatible', baseUrl: `${upstreamUrl}/v1`, apiKey: 'sk-mock', models: ['mock-fast', 'mock-p10'].map((id) => ({ id, cost })) } },
+    providers: {
+      mock: {
+        type: 'openai-compatible',
+        baseUrl: `${upstreamUrl}/v1`,
+        apiKey: 'sk-mock',
+        models: ['mock-fast', 'mock-p10'].map((id) => ({ id, cost })),
+      },
+    },
     models: { discover: false },
     agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1000 } },
   };

@@ -30,7 +30,14 @@ export async function wsLoad(load: WsLoad): Promise<WsLoadResult> {
   function connection(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const socket = connect({ host: url.hostname, port: Number(url.port), noDelay: true });
-    const upgrade = { host: url.host, connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': randomBytes(16).toString('base64'), ...load.headers };
+    const upgrade = {
+      host: url.host,
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': randomBytes(16).toString('base64'),
+      ...load.headers,
+    };
     let buffer: Buffer = Buffer.alloc(0);
     let open = false;
     let finished = false;
@@ -45,7 +52,9 @@ export async function wsLoad(load: WsLoad): Promise<WsLoadResult> {
       socket.write(frame);
     };
     socket.on('connect', () => {
-      const head = Object.entries(upgrade).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+      const head = Object.entries(upgrade)
+        .map(([name, value]) => `${name}: ${value}\r\n`)
+        .join('');
       socket.write(`GET ${url.pathname} HTTP/1.1\r\n${head}\r\n`);
     });
     socket.on('data', (bytes: Buffer) => {

@@ -88,7 +88,8 @@ function dataLines(onData: (data: string) => void): (bytes: Buffer) => void {
     let start = 0;
     for (let end = all.indexOf(10, start); end !== -1; end = all.indexOf(10, start)) {
       const last = end > start && all[end - 1] === 13 ? end - 1 : end;
-      if (last - start > 5 && all[start] === 0x64 && all[start + 4] === 0x3a) onData(all.toString('utf8', all[start + 5] === 0x20 ? start + 6 : start + 5, last));
+      if (last - start > 5 && all[start] === 0x64 && all[start + 4] === 0x3a)
+        onData(all.toString('utf8', all[start + 5] === 0x20 ? start + 6 : start + 5, last));
       start = end + 1;
     }
     rest = start < all.length ? all.subarray(start) : undefined;

@@ -31,10 +31,17 @@ export const errorBody = (message: string, type: string, param: string | null = 
 
 export function parseBody(raw: unknown): { readonly body: ChatBody } | { readonly error: object } {
   const parsed = Body.safeParse(raw);
-  if (!parsed.success) return { error: errorBody(parsed.error.issues[0]?.message ?? 'invalid', 'invalid_request_error', parsed.error.issues[0]?.path.join('.') ?? null) };
+  if (!parsed.success)
+    return {
+      error: errorBody(parsed.error.issues[0]?.message ?? 'invalid', 'invalid_request_error', parsed.error.issues[0]?.path.join('.') ?? null),
+    };
   const { model, stream, temperature, max_tokens, stream_options } = parsed.data;
-  const messages = parsed.data.messages.map(({ role, content }) => ({ role, content: typeof content === 'string' ? content : content.map((block) => block.text).join('\n') }));
-  if (!messages.some((one) => one.role === 'user' && one.content.trim())) return { error: errorBody('no user message', 'invalid_request_error', 'messages') };
+  const messages = parsed.data.messages.map(({ role, content }) => ({
+    role,
+    content: typeof content === 'string' ? content : content.map((block) => block.text).join('\n'),
+  }));
+  if (!messages.some((one) => one.role === 'user' && one.content.trim()))
+    return { error: errorBody('no user message', 'invalid_request_error', 'messages') };
   return { body: { model, messages, stream, temperature, max_tokens, includeUsage: stream_options?.include_usage ?? false } };
 }
 

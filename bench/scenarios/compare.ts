@@ -8,7 +8,8 @@ type Figure = 'cpuPerAnswer' | 'cpuPerDelta' | 'p50' | 'p99' | 'ttft50' | 'ttft9
 export function compareCompletions(samples: Samples, subject: string, measures: Measures): void {
   const of = (target: string, scenario: CompletionName): readonly Sample[] => samples.get(target)?.get(scenario) ?? [];
   const figures = (target: string, scenario: CompletionName, figure: Figure): number[] => of(target, scenario).map((sample) => sample[figure]);
-  const ratio = (scenario: CompletionName, figure: Figure, reference: string): number[] => pairedRatios(figures(subject, scenario, figure), figures(reference, scenario, figure));
+  const ratio = (scenario: CompletionName, figure: Figure, reference: string): number[] =>
+    pairedRatios(figures(subject, scenario, figure), figures(reference, scenario, figure));
   const added = (scenario: CompletionName, figure: Figure): number[] => {
     const direct = figures('direct', scenario, figure);
     return figures(subject, scenario, figure).map((value, round) => value - (direct[round] ?? NaN));
@@ -23,7 +24,11 @@ export function compareCompletions(samples: Samples, subject: string, measures: 
   measures.add('sse-p10x32 added ttft99', ...added('sse-p10x32', 'ttft99'));
   measures.add('json64 rate/json16', ...pairedRatios(figures(subject, 'json64', 'rate'), figures(subject, 'json16', 'rate')));
   const failed = completionNames.flatMap((name) => of(subject, name).map((sample) => sample.failed));
-  if (failed.length > 0) measures.add('errors', failed.reduce((sum, count) => sum + count, 0));
+  if (failed.length > 0)
+    measures.add(
+      'errors',
+      failed.reduce((sum, count) => sum + count, 0),
+    );
 }
 
 /** What makes figures worthless: nothing answered, deltas merged or lost, calls to the model that nobody asked for. */
@@ -35,7 +40,8 @@ export function wrongAnswers(samples: Samples): string[] {
         const where = `${target}, ${name}, round ${round + 1}`;
         if (sample.good === 0) found.push(`${where}: no good answer (${JSON.stringify(sample.errors)})`);
         else if (Math.abs(sample.deltasPerAnswer - 100) > 0.01) found.push(`${where}: ${sample.deltasPerAnswer} deltas per stream in place of 100`);
-        else if (sample.failed === 0 && Math.abs(sample.upstreamPerAnswer - 1) > 0.02) found.push(`${where}: ${sample.upstreamPerAnswer.toFixed(2)} model calls per answer in place of 1`);
+        else if (sample.failed === 0 && Math.abs(sample.upstreamPerAnswer - 1) > 0.02)
+          found.push(`${where}: ${sample.upstreamPerAnswer.toFixed(2)} model calls per answer in place of 1`);
       }
     }
   }

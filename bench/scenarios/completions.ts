@@ -16,12 +16,34 @@ export interface Completion {
 
 /** Streams have 100 deltas of about six characters. */
 export const completions = {
-  json16: { what: 'whole answers, 16 at a time', model: 'mock-fast', stream: false, connections: 16, ms: 1500, targets: ['R', 'F', 'R again', 'product'] },
+  json16: {
+    what: 'whole answers, 16 at a time',
+    model: 'mock-fast',
+    stream: false,
+    connections: 16,
+    ms: 1500,
+    targets: ['R', 'F', 'R again', 'product'],
+  },
   json64: { what: 'whole answers, 64 at a time', model: 'mock-fast', stream: false, connections: 64, ms: 1500, targets: ['R', 'product'] },
   json1: { what: 'whole answers, one at a time', model: 'mock-fast', stream: false, connections: 1, ms: 800, targets: ['direct', 'R', 'product'] },
   'sse-fast8': { what: 'streams at full speed, 8 at a time', model: 'mock-fast', stream: true, connections: 8, ms: 1500, targets: ['R', 'product'] },
-  'sse-fast1': { what: 'streams at full speed, one at a time', model: 'mock-fast', stream: true, connections: 1, ms: 800, targets: ['direct', 'R', 'product'] },
-  'sse-p10x32': { what: '32 streams at once, a delta per 10 ms each', model: 'mock-p10', stream: true, connections: 32, ms: 2100, staggerMs: 1000, targets: ['direct', 'R', 'product'] },
+  'sse-fast1': {
+    what: 'streams at full speed, one at a time',
+    model: 'mock-fast',
+    stream: true,
+    connections: 1,
+    ms: 800,
+    targets: ['direct', 'R', 'product'],
+  },
+  'sse-p10x32': {
+    what: '32 streams at once, a delta per 10 ms each',
+    model: 'mock-p10',
+    stream: true,
+    connections: 32,
+    ms: 2100,
+    staggerMs: 1000,
+    targets: ['direct', 'R', 'product'],
+  },
 } as const satisfies Record<string, Completion>;
 export type CompletionName = keyof typeof completions;
 export const completionNames = Object.keys(completions).filter((name): name is CompletionName => name in completions);

@@ -11,7 +11,10 @@ export interface RpcSample extends WsLoadResult {
 const message = { jsonrpc: '2.0', method: 'system.ping', params: {}, id: 1 };
 
 /** `system.ping` over 16 WebSockets, product and bare `ws` in turn; CPU per call. */
-export async function runRpc(options: { readonly bare: Target; readonly product: Target; readonly rounds: number; readonly ms: number }, measures: Measures): Promise<Map<string, RpcSample[]>> {
+export async function runRpc(
+  options: { readonly bare: Target; readonly product: Target; readonly rounds: number; readonly ms: number },
+  measures: Measures,
+): Promise<Map<string, RpcSample[]>> {
   const samples = new Map<string, RpcSample[]>();
   for (let round = -1; round < options.rounds; round += 1) {
     const order = [options.bare, options.product];

@@ -4,7 +4,10 @@ import { rssMb } from '../lib/proc.ts';
 import type { Startable } from '../lib/targets.ts';
 
 /** Spawn to first healthy answer, floor and product in turn. The first round is not counted: it makes the database and fills the compile cache. */
-export async function runStart(options: { readonly floor: Startable; readonly product: Startable; readonly rounds: number }, measures: Measures): Promise<Map<string, number[]>> {
+export async function runStart(
+  options: { readonly floor: Startable; readonly product: Startable; readonly rounds: number },
+  measures: Measures,
+): Promise<Map<string, number[]>> {
   const times = new Map<string, number[]>();
   for (let round = -1; round < options.rounds; round += 1) {
     for (const server of [options.floor, options.product]) {
@@ -21,7 +24,10 @@ export async function runStart(options: { readonly floor: Startable; readonly pr
 }
 
 /** Resident memory of a fresh server that nobody has called, after `settleMs`. */
-export async function runIdle(options: { readonly product: Startable; readonly rounds: number; readonly settleMs: number }, measures: Measures): Promise<void> {
+export async function runIdle(
+  options: { readonly product: Startable; readonly rounds: number; readonly settleMs: number },
+  measures: Measures,
+): Promise<void> {
   for (let round = 0; round < options.rounds; round += 1) {
     const running = await options.product.start();
     await sleep(options.settleMs);

@@ -10,7 +10,7 @@ const idLine = 'return `${prefix}_${randomUUID()}`;';
 function withFault(fault: { readonly module: string; readonly from: string }) {
   const setUp = `import { buildIn } from '${patch}'; buildIn(${JSON.stringify({ name: 'test', module: fault.module, replace: [{ from: fault.from, to: "return 'changed';" }] })});`;
   const program = `import { newId } from '${module}'; import { isMainThread, Worker } from 'node:worker_threads'; process.stdout.write(newId('a') + ' '); if (isMainThread) new Worker(new URL(import.meta.url));`;
-  return spawnSync(process.execPath, ['--import', asUrl(setUp), '--input-type=module', '--eval', `await import('${asUrl(program)}')`], {
+  return spawnSync(process.execPath, ['--import', asUrl(setUp), '--input-type=module', '--eval', `await import(${JSON.stringify(asUrl(program))})`], {
     encoding: 'utf8',
   });
 }

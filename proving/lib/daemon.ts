@@ -83,6 +83,8 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: options.workingDir ?? options.home,
+      // Sources leave no cache beside them.
+      ...(fault !== undefined && { NODE_DISABLE_COMPILE_CACHE: '1' }),
       ...(token !== null && { GATEHOUSE_TOKEN: token }),
       ...options.env,
     },

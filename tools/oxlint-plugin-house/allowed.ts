@@ -6,10 +6,7 @@ export interface Exemption {
 
 export const allowed = {
   clock: [{ path: 'kernel/clock.ts', reason: 'is the clock' }],
-  environment: [
-    { path: 'main.ts', reason: 'hands the environment to the configuration' },
-    { path: 'kernel/config/', reason: 'resolves ${NAME} references' },
-  ],
+  environment: [{ path: 'main.ts', reason: 'hands the process to the daemon' }],
   json: [
     { path: 'kernel/json.ts', reason: 'is the parser with the depth limit' },
     { path: 'llm/', reason: 'answers of configured providers, limited in bytes before they are parsed, once per delta' },
@@ -26,11 +23,12 @@ export const allowed = {
   paths: [
     { path: 'kernel/safe-path.ts', reason: 'is the safe-path module' },
     { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder' },
+    { path: 'start-arguments.ts', reason: 'the operator names the home folder' },
     { path: 'kernel/db/', reason: 'names of database files are constants and numbers' },
     { path: 'gateway/control-socket.ts', reason: 'the name is a time of the clock' },
     { path: 'features/agents/agents.ts', reason: 'an agent id has neither dot nor separator' },
   ],
-  exit: [{ path: 'main.ts', reason: 'owns the process' }],
+  exit: [{ path: 'daemon.ts', reason: 'owns the process' }],
   random: [] as Exemption[],
 } satisfies Record<string, readonly Exemption[]>;
 
@@ -38,11 +36,11 @@ export type RuleName = keyof typeof allowed;
 
 const serverSource = 'packages/server/src/';
 
-/** Whether a house rule holds in this file: code of the server that is no test, no helper of tests (`testing/`), and has no exemption. */
+/** Whether a house rule holds in this file: code of the server that is no test, no helper of tests (`testing.ts`, `testing/`), and has no exemption. */
 export function holdsIn(rule: RuleName, filename: string): boolean {
   const path = filename.replaceAll('\\', '/');
   const start = path.lastIndexOf(serverSource);
-  if (start < 0 || path.endsWith('.test.ts') || path.includes('/testing/')) return false;
+  if (start < 0 || path.endsWith('.test.ts') || /\/testing(\/|\.ts$)/.test(path)) return false;
   const inside = path.slice(start + serverSource.length);
   return !allowed[rule].some((exemption) => (exemption.path.endsWith('/') ? inside.startsWith(exemption.path) : inside === exemption.path));
 }

@@ -1,12 +1,24 @@
 import { holdsIn, type RuleName } from './allowed.ts';
-import { dotted, importedNames, isIdentifier, loadedModule, stringOf, type CallExpression, type Context, type Node, type Rule, type Visitor } from './syntax.ts';
+import {
+  dotted,
+  importedNames,
+  isIdentifier,
+  loadedModule,
+  stringOf,
+  type CallExpression,
+  type Context,
+  type Node,
+  type Rule,
+  type Visitor,
+} from './syntax.ts';
 
 function serverRule(name: RuleName, visitor: (context: Context) => Visitor): Rule {
   return { create: (context) => (holdsIn(name, context.filename) ? visitor(context) : {}) };
 }
 
 const clock = serverRule('clock', (context) => {
-  const say = (node: Node, what: string): void => context.report({ node, message: `${what} hides the time from tests: take a Clock (kernel/clock.ts) and call clock.now() or clock.monotonic().` });
+  const say = (node: Node, what: string): void =>
+    context.report({ node, message: `${what} hides the time from tests: take a Clock (kernel/clock.ts) and call clock.now() or clock.monotonic().` });
   const isDate = (node: Node): boolean => isIdentifier(node, 'Date') && context.sourceCode.isGlobalReference(node);
   return {
     CallExpression(node) {
@@ -21,7 +33,7 @@ const clock = serverRule('clock', (context) => {
 });
 
 const environment = serverRule('environment', (context) => {
-  const message = 'The environment is read in main.ts and kernel/config only: take the value as an argument or add a key to the configuration.';
+  const message = 'Only main.ts hands the environment on: take the value as an argument or add a key to the configuration.';
   return {
     MemberExpression(node) {
       const member = dotted(node);
@@ -37,7 +49,11 @@ const json = serverRule('json', (context) => ({
   CallExpression(node) {
     const member = dotted(node.callee);
     if (member?.object === 'JSON' && member.property === 'parse') {
-      context.report({ node, message: 'JSON.parse takes any depth: use parseJson(text, { maxDepth }) of kernel/json.ts; for text of our own making add the file with a reason to tools/oxlint-plugin-house/allowed.ts.' });
+      context.report({
+        node,
+        message:
+          'JSON.parse takes any depth: use parseJson(text, { maxDepth }) of kernel/json.ts; for text of our own making add the file with a reason to tools/oxlint-plugin-house/allowed.ts.',
+      });
     }
   },
 }));
@@ -50,9 +66,11 @@ const clientFunctions = new Map([
 ]);
 
 const network = serverRule('network', (context) => {
-  const say = (node: Node, what: string): void => context.report({ node, message: `${what} goes round the checks on outward requests: use the function of kernel/egress.ts.` });
+  const say = (node: Node, what: string): void =>
+    context.report({ node, message: `${what} goes round the checks on outward requests: use the function of kernel/egress.ts.` });
   const inspectGlobal = (node: CallExpression, names: readonly string[]): void => {
-    if (isIdentifier(node.callee) && names.includes(node.callee.name) && context.sourceCode.isGlobalReference(node.callee)) say(node, node.callee.name);
+    if (isIdentifier(node.callee) && names.includes(node.callee.name) && context.sourceCode.isGlobalReference(node.callee))
+      say(node, node.callee.name);
   };
   return {
     CallExpression(node) {
@@ -78,7 +96,8 @@ const network = serverRule('network', (context) => {
 });
 
 const childProcess = serverRule('process', (context) => {
-  const message = 'Programs are started by the files named in tools/oxlint-plugin-house/allowed.ts only: call one of them, or add the file with its reason.';
+  const message =
+    'Programs are started by the files named in tools/oxlint-plugin-house/allowed.ts only: call one of them, or add the file with its reason.';
   return {
     ImportDeclaration(node) {
       if (loadedModule(node) === 'child_process') context.report({ node, message });
@@ -90,7 +109,8 @@ const childProcess = serverRule('process', (context) => {
 });
 
 const joining = new Set(['join', 'resolve', 'normalize']);
-const isFixed = (node: Node): boolean => stringOf(node) !== undefined || (node.type === 'TemplateLiteral' && (node as Node & { expressions: unknown[] }).expressions.length === 0);
+const isFixed = (node: Node): boolean =>
+  stringOf(node) !== undefined || (node.type === 'TemplateLiteral' && (node as Node & { expressions: unknown[] }).expressions.length === 0);
 
 /** A path grows by fixed names anywhere, by names that come from outside only in kernel/safe-path.ts. */
 const paths = serverRule('paths', (context) => {
@@ -107,7 +127,8 @@ const paths = serverRule('paths', (context) => {
     },
     CallExpression(node) {
       const member = dotted(node.callee);
-      const joins = (isIdentifier(node.callee) && locals.has(node.callee.name)) || (member && objects.has(member.object) && joining.has(member.property));
+      const joins =
+        (isIdentifier(node.callee) && locals.has(node.callee.name)) || (member && objects.has(member.object) && joining.has(member.property));
       if (joins && node.arguments.slice(1).some((argument) => !isFixed(argument))) {
         context.report({ node, message: 'A computed name in a path may lead out of its folder: use kernel/safe-path.ts.' });
       }
@@ -119,7 +140,10 @@ const exit = serverRule('exit', (context) => ({
   CallExpression(node) {
     const member = dotted(node.callee);
     if (member?.object === 'process' && (member.property === 'exit' || member.property === 'abort')) {
-      context.report({ node, message: `process.${member.property}() skips the disposal of what is open: throw, or abort the signal; main.ts alone ends the process.` });
+      context.report({
+        node,
+        message: `process.${member.property}() skips the disposal of what is open: throw, or abort the signal; daemon.ts alone ends the process.`,
+      });
     }
   },
 }));
@@ -127,7 +151,11 @@ const exit = serverRule('exit', (context) => ({
 const random = serverRule('random', (context) => ({
   CallExpression(node) {
     const member = dotted(node.callee);
-    if (member?.object === 'Math' && member.property === 'random') context.report({ node, message: 'Math.random() can be guessed and not replayed: use kernel/ids.ts or node:crypto, or take a random function as an argument.' });
+    if (member?.object === 'Math' && member.property === 'random')
+      context.report({
+        node,
+        message: 'Math.random() can be guessed and not replayed: use kernel/ids.ts or node:crypto, or take a random function as an argument.',
+      });
   },
 }));
 
@@ -136,7 +164,8 @@ const zodNamespace: Rule = {
   create: (context) => ({
     ImportDeclaration(node) {
       if (loadedModule(node) !== 'zod') return;
-      if (node.specifiers.some((one) => one.type !== 'ImportNamespaceSpecifier')) context.report({ node, message: "Write import * as z from 'zod': the named import puts all of zod's locales into the bundle." });
+      if (node.specifiers.some((one) => one.type !== 'ImportNamespaceSpecifier'))
+        context.report({ node, message: "Write import * as z from 'zod': the named import puts all of zod's locales into the bundle." });
     },
   }),
 };
@@ -146,9 +175,23 @@ const ownMocks: Rule = {
     CallExpression(node) {
       const member = dotted(node.callee);
       if (member?.object !== 'vi' || !['mock', 'doMock', 'unstable_mockModule'].includes(member.property)) return;
-      context.report({ node, message: 'Modules are not mocked here: go through the door with a fake clock, model or network handed in as an argument.' });
+      context.report({
+        node,
+        message: 'Modules are not mocked here: go through the door with a fake clock, model or network handed in as an argument.',
+      });
     },
   }),
 };
 
-export const rules = { clock, environment, json, network, 'child-process': childProcess, paths, exit, random, 'zod-namespace': zodNamespace, 'own-mocks': ownMocks } satisfies Record<string, Rule>;
+export const rules = {
+  clock,
+  environment,
+  json,
+  network,
+  'child-process': childProcess,
+  paths,
+  exit,
+  random,
+  'zod-namespace': zodNamespace,
+  'own-mocks': ownMocks,
+} satisfies Record<string, Rule>;

@@ -56,5 +56,7 @@ function report(error: unknown, asJson: boolean, io: Io): number {
 
 /** The flag may stand anywhere, also in a line that could not be parsed. */
 function wantsJson(args: readonly string[]): boolean {
-  return args.some((arg, index) => arg === '--output=json' || arg === '-ojson' || ((arg === '--output' || arg === '-o') && args[index + 1] === 'json'));
+  return args.some(
+    (arg, index) => arg === '--output=json' || arg === '-ojson' || ((arg === '--output' || arg === '-o') && args[index + 1] === 'json'),
+  );
 }

@@ -1,4 +1,12 @@
-import { AuthenticationError, ConnectionError, GatehouseError, InvalidParamsError, MethodNotFoundError, PermissionError, RateLimitError } from '@gatehouse/client';
+import {
+  AuthenticationError,
+  ConnectionError,
+  GatehouseError,
+  InvalidParamsError,
+  MethodNotFoundError,
+  PermissionError,
+  RateLimitError,
+} from '@gatehouse/client';
 import { type ExitCode, exitCode } from './exit-codes.ts';
 
 /** A failure that the command itself finds: one sentence, and what to do about it. */
@@ -26,13 +34,16 @@ export interface Failure {
 
 /** What to print about any thrown value, and how to end. */
 export function describeFailure(error: unknown): Failure {
-  if (error instanceof CliError) return { code: 'cli', message: error.message, hint: error.hint, exitCode: error.exitCode };
+  if (error instanceof CliError)
+    return { code: error.exitCode === exitCode.usage ? 'usage' : 'failed', message: error.message, hint: error.hint, exitCode: error.exitCode };
   if (error instanceof GatehouseError) return { code: error.code, message: withRequestId(error), hint: hintFor(error), exitCode: codeFor(error) };
   return { code: 'internal', message: error instanceof Error ? error.message : String(error), hint: undefined, exitCode: exitCode.failed };
 }
 
 function withRequestId(error: GatehouseError): string {
-  const issues = error.issues.map((issue) => (error.message.includes(issue.message) ? '' : `${issue.path}: ${issue.message}`)).filter((text) => text !== '');
+  const issues = error.issues
+    .map((issue) => (error.message.includes(issue.message) ? '' : `${issue.path}: ${issue.message}`))
+    .filter((text) => text !== '');
   const message = [error.message.replace(/\.$/, ''), ...issues].join('; ');
   return error.code === 'internal' && error.requestId !== undefined ? `${message} (request ${error.requestId})` : message;
 }
@@ -44,10 +55,12 @@ function codeFor(error: GatehouseError): ExitCode {
 }
 
 function hintFor(error: GatehouseError): string | undefined {
-  if (error instanceof AuthenticationError) return 'Give the right token with --token-file FILE or GATEHOUSE_TOKEN; the first one lies in the file `token` of the home folder.';
+  if (error instanceof AuthenticationError)
+    return 'Give the right token with --token-file FILE or GATEHOUSE_TOKEN; the first one lies in the file `token` of the home folder.';
   if (error instanceof PermissionError) return 'Use a token with a wider scope: `gatehouse tokens list` with an admin token shows them.';
   if (error instanceof ConnectionError) return 'Is the daemon running? `gatehouse start` starts it, `gatehouse doctor` looks for the cause.';
   if (error instanceof RateLimitError) return `Try again in ${Math.ceil((error.retryAfterMs ?? 1000) / 1000)} s.`;
-  if (error instanceof MethodNotFoundError) return 'The daemon may be older than this command: compare `gatehouse --version` with `gatehouse status`.';
+  if (error instanceof MethodNotFoundError)
+    return 'The daemon may be older than this command: compare `gatehouse --version` with `gatehouse status`.';
   return undefined;
 }

@@ -9,7 +9,8 @@ export interface CallOptions {
 }
 
 /** Methods without a required parameter may be called without parameters. */
-export type CallArguments<M extends MethodName> = {} extends ParamsInput<M> ? [params?: ParamsInput<M>, options?: CallOptions] : [params: ParamsInput<M>, options?: CallOptions];
+export type CallArguments<M extends MethodName> =
+  {} extends ParamsInput<M> ? [params?: ParamsInput<M>, options?: CallOptions] : [params: ParamsInput<M>, options?: CallOptions];
 
 export type Call = <M extends MethodName>(method: M, ...args: CallArguments<M>) => Promise<Result<M>>;
 
@@ -20,7 +21,9 @@ export type CallByName = (method: string, params?: object, options?: CallOptions
 export type BatchEntry = { [M in MethodName]: { readonly method: M; readonly params?: ParamsInput<M> } }[MethodName];
 
 /** What became of one call of a batch; the others are not touched by its failure. */
-export type BatchOutcome<M extends MethodName> = { readonly ok: true; readonly result: Result<M> } | { readonly ok: false; readonly error: GatehouseError };
+export type BatchOutcome<M extends MethodName> =
+  | { readonly ok: true; readonly result: Result<M> }
+  | { readonly ok: false; readonly error: GatehouseError };
 
 export type BatchOutcomes<Entries extends readonly BatchEntry[]> = { readonly [I in keyof Entries]: BatchOutcome<Entries[I]['method']> };
 

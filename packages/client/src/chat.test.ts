@@ -39,7 +39,14 @@ async function collect(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
 }
 
 test('a completion comes whole', async () => {
-  const completion = { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage };
+  const completion = {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
+    usage,
+  };
   await using session = await open(() => completion);
   expect(await session.client.chat(request)).toEqual(completion);
   expect(JSON.parse(session.gateway.requests[0]?.body ?? '')).toEqual({ ...request, stream: false });
@@ -84,7 +91,9 @@ test('an error line throws what it says', async () => {
 });
 
 test('a refusal before the first byte throws like any other', async () => {
-  await using session = await open(({ response }) => answer(response, 429, { error: { message: 'Slow down', type: 'rate_limit_error', param: null, code: null } }, { 'retry-after': '2' }));
+  await using session = await open(({ response }) =>
+    answer(response, 429, { error: { message: 'Slow down', type: 'rate_limit_error', param: null, code: null } }, { 'retry-after': '2' }),
+  );
   await expect(collect(session.client.streamChat(request))).rejects.toMatchObject({ name: 'RateLimitError', retryAfterMs: 2000 });
 });
 

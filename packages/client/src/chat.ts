@@ -53,7 +53,11 @@ export function createChat(http: Http, defaultTimeoutMs: number): { chat: Chat; 
       } catch (error) {
         throw toFailure(error);
       }
-      throw createError({ ...context, code: 'connection_failed', message: 'The stream ended before it was complete; the text so far is not the whole answer.' });
+      throw createError({
+        ...context,
+        code: 'connection_failed',
+        message: 'The stream ended before it was complete; the text so far is not the whole answer.',
+      });
     },
   };
 }

@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { createClient } from './client.ts';
-import { AuthenticationError, ConnectionError, InvalidParamsError, NotFoundError, PermissionError, RateLimitError, ServerError, TimeoutError } from './errors.ts';
+import {
+  AuthenticationError,
+  ConnectionError,
+  InvalidParamsError,
+  NotFoundError,
+  PermissionError,
+  RateLimitError,
+  ServerError,
+  TimeoutError,
+} from './errors.ts';
 import { answer, type GatewayScript, type SeenRequest, startGateway } from './testing/gateway.ts';
 
 const token = 'a-token-of-more-than-thirty-two-characters';
@@ -8,7 +17,11 @@ const quick = { initialDelayMs: 1, maxDelayMs: 5 };
 
 async function open(script: NonNullable<GatewayScript['http']>) {
   const gateway = await startGateway({ http: script });
-  return { gateway, client: createClient({ url: `${gateway.url}/`, token, retry: quick }), [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
+  return {
+    gateway,
+    client: createClient({ url: `${gateway.url}/`, token, retry: quick }),
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+  };
 }
 
 function result(request: SeenRequest, value: unknown) {
@@ -62,7 +75,9 @@ test('a read that is rate limited is repeated after the pause that the server na
   let tries = 0;
   await using session = await open((request) => {
     tries += 1;
-    return tries < 3 ? answer(request.response, 429, failure(request, -32000, 'Too many', { retryAfterMs: 2 })) : result(request, { agents: ['default'] });
+    return tries < 3
+      ? answer(request.response, 429, failure(request, -32000, 'Too many', { retryAfterMs: 2 }))
+      : result(request, { agents: ['default'] });
   });
   expect(await session.client.call('agents.list')).toEqual({ agents: ['default'] });
   expect(tries).toBe(3);
@@ -123,7 +138,11 @@ test('a batch has one outcome for each call, in order, whatever the order of the
       { jsonrpc: '2.0', id: ping.id, result: { pong: true, ts: 7 } },
     ];
   });
-  const [ping, list, unanswered] = await session.client.batch([{ method: 'system.ping' }, { method: 'agents.list', params: {} }, { method: 'models.list' }]);
+  const [ping, list, unanswered] = await session.client.batch([
+    { method: 'system.ping' },
+    { method: 'agents.list', params: {} },
+    { method: 'models.list' },
+  ]);
   expect(ping).toEqual({ ok: true, result: { pong: true, ts: 7 } });
   expect(list.ok ? undefined : list.error).toBeInstanceOf(PermissionError);
   expect(unanswered.ok).toBe(false);

@@ -1,5 +1,14 @@
 import type { Health, ModelObject } from '@gatehouse/contract';
-import { type BatchEntry, type BatchOutcomes, type Call, type CallByName, type CallOptions, readReply, type Reply, type RpcRequestMessage } from './calls.ts';
+import {
+  type BatchEntry,
+  type BatchOutcomes,
+  type Call,
+  type CallByName,
+  type CallOptions,
+  readReply,
+  type Reply,
+  type RpcRequestMessage,
+} from './calls.ts';
 import { type Chat, createChat, type StreamChat } from './chat.ts';
 import { createError } from './errors.ts';
 import { createHttp, type HttpOptions } from './http.ts';
@@ -39,7 +48,13 @@ export function createClient(options: ClientOptions): Client {
     const isRead = readMethods.has(method);
     const message: RpcRequestMessage = { jsonrpc: '2.0', id: 1, method, params };
     const attempt = async () => {
-      const { body } = await http.json({ method: 'POST', path: '/rpc', body: message, signal, timeoutMs: timeoutMs ?? (isRead ? readTimeoutMs : changeTimeoutMs) });
+      const { body } = await http.json({
+        method: 'POST',
+        path: '/rpc',
+        body: message,
+        signal,
+        timeoutMs: timeoutMs ?? (isRead ? readTimeoutMs : changeTimeoutMs),
+      });
       const { outcome } = readReply(body);
       if (!outcome.ok) throw outcome.error;
       return outcome.result;
@@ -56,7 +71,10 @@ export function createClient(options: ClientOptions): Client {
       throw outcome.ok ? createError({ code: 'bad_reply', message: 'The server answered a batch with a single reply.' }) : outcome.error;
     }
     const replies = new Map(body.map(readReply).map(({ id, outcome }) => [id, outcome]));
-    return entries.map((_, id) => replies.get(id) ?? { ok: false, error: createError({ code: 'bad_reply', message: 'The server left this call of the batch unanswered.' }) });
+    return entries.map(
+      (_, id) =>
+        replies.get(id) ?? { ok: false, error: createError({ code: 'bad_reply', message: 'The server left this call of the batch unanswered.' }) },
+    );
   }
 
   function get(path: string, { signal, timeoutMs = readTimeoutMs }: CallOptions): Promise<unknown> {

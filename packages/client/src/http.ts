@@ -91,7 +91,8 @@ interface FailureContext {
 function failureOf(error: unknown, { request, deadline, where }: FailureContext): unknown {
   if (error instanceof GatehouseError) return error;
   if (request.signal?.aborted === true) return request.signal.reason;
-  if (deadline.aborted) return createError({ code: 'client_timeout', message: `No answer from ${where} within ${request.timeoutMs} ms.`, cause: error });
+  if (deadline.aborted)
+    return createError({ code: 'client_timeout', message: `No answer from ${where} within ${request.timeoutMs} ms.`, cause: error });
   const reason = deepestMessage(error);
   return createError({ code: 'connection_failed', message: `The connection to ${where} failed${reason === '' ? '' : `: ${reason}`}.`, cause: error });
 }
@@ -108,7 +109,12 @@ async function readBody(response: Response): Promise<unknown> {
   const text = await response.text();
   const body = parse(text);
   if (!response.ok) throw errorFromHttp(body?.value, replyContext(response));
-  if (body === undefined && text !== '') throw createError({ ...replyContext(response), code: 'bad_reply', message: `The server answered ${response.status} with something that is not JSON.` });
+  if (body === undefined && text !== '')
+    throw createError({
+      ...replyContext(response),
+      code: 'bad_reply',
+      message: `The server answered ${response.status} with something that is not JSON.`,
+    });
   return body?.value;
 }
 
@@ -121,7 +127,11 @@ function parse(text: string): { value: unknown } | undefined {
 }
 
 export function replyContext(response: Response): ReplyContext & { httpStatus: number } {
-  return { httpStatus: response.status, requestId: response.headers.get('x-request-id') ?? undefined, retryAfterMs: retryAfter(response.headers.get('retry-after')) };
+  return {
+    httpStatus: response.status,
+    requestId: response.headers.get('x-request-id') ?? undefined,
+    retryAfterMs: retryAfter(response.headers.get('retry-after')),
+  };
 }
 
 /** The gateway gives seconds; the date form of RFC 9110 is left to the caller's own backoff. */

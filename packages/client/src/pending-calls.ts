@@ -28,7 +28,10 @@ export function createPendingCalls(): PendingCalls {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       const onAbort = () => reject(signal?.reason);
       signal?.addEventListener('abort', onAbort, { once: true });
-      const timer = setTimeout(() => reject(createError({ code: 'client_timeout', message: `No answer to ${method} within ${timeoutMs} ms.` })), timeoutMs);
+      const timer = setTimeout(
+        () => reject(createError({ code: 'client_timeout', message: `No answer to ${method} within ${timeoutMs} ms.` })),
+        timeoutMs,
+      );
       waiting.set(id, { resolve, reject });
       try {
         send(id).catch(reject);

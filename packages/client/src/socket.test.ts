@@ -24,7 +24,13 @@ async function open(script: NonNullable<GatewayScript['socket']>, useToken = tok
 function answerAll(socket: ServerSocket): void {
   socket.on('message', (data: Buffer) => {
     const { id, method } = JSON.parse(data.toString());
-    socket.send(JSON.stringify(method === 'system.ping' ? { jsonrpc: '2.0', id, result: { pong: true, ts: id } } : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found', data: { code: 'method_not_found' } } }));
+    socket.send(
+      JSON.stringify(
+        method === 'system.ping'
+          ? { jsonrpc: '2.0', id, result: { pong: true, ts: id } }
+          : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found', data: { code: 'method_not_found' } } },
+      ),
+    );
   });
 }
 
@@ -36,7 +42,9 @@ test('calls are matched by id, and the token goes as a subprotocol', async () =>
     socket.on('message', (data: Buffer) => {
       held.push(data.toString());
       // Answers in reverse order.
-      if (held.length === 2) for (const text of held.toReversed()) socket.send(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(text).id, result: { pong: true, ts: JSON.parse(text).id * 100 } }));
+      if (held.length === 2)
+        for (const text of held.toReversed())
+          socket.send(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(text).id, result: { pong: true, ts: JSON.parse(text).id * 100 } }));
     });
   });
   const [first, second] = await Promise.all([session.socket.call('system.ping'), session.socket.call('system.ping')]);

@@ -145,5 +145,8 @@ function closeError(code: number, reason: string, { wasOpen, url }: { wasOpen: b
   if (code >= 4000) return createError({ code: 'denied', message: `The server closed the socket with code ${code}${words}.` });
   if (code === 1009) return createError({ code: 'payload_too_large', message: `A message was larger than the server takes${words}.` });
   if (!wasOpen) return createError({ code: 'connection_failed', message: `Cannot open a socket to ${url}${words}.` });
-  return createError({ code: 'connection_failed', message: `The connection to ${url} was lost (code ${code})${words}. Calls without an answer may or may not have taken effect.` });
+  return createError({
+    code: 'connection_failed',
+    message: `The connection to ${url} was lost (code ${code})${words}. Calls without an answer may or may not have taken effect.`,
+  });
 }

@@ -29,7 +29,8 @@ export async function* readEventStream(body: ReadableStream<Uint8Array>, idleTim
           size += line.length;
         }
       }
-      if (size + pending.length > maxEventCharacters) throw createError({ code: 'bad_reply', message: `The server sent an event of more than ${maxEventCharacters} characters.` });
+      if (size + pending.length > maxEventCharacters)
+        throw createError({ code: 'bad_reply', message: `The server sent an event of more than ${maxEventCharacters} characters.` });
       if (done) return;
     }
   } finally {
@@ -49,7 +50,10 @@ function splitLines(text: string, isLast: boolean): { lines: string[]; rest: str
 /** The gateway sends a comment every 15 s, so silence means that the connection is dead. */
 function withIdleLimit<T>(read: Promise<T>, idleTimeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(createError({ code: 'connection_failed', message: `The stream went silent for ${idleTimeoutMs} ms.` })), idleTimeoutMs);
+    const timer = setTimeout(
+      () => reject(createError({ code: 'connection_failed', message: `The stream went silent for ${idleTimeoutMs} ms.` })),
+      idleTimeoutMs,
+    );
     read.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -69,7 +69,9 @@ export function standaloneSchema({ schema, side }: SchemaUse): JsonObject {
 
 /** Reads one schema and files the shared shapes below it. The wrapper object makes zod write a reference even when the root itself is a shared shape. */
 function raw(use: SchemaUse, dialect: SchemaDialect, into: Map<string, JsonObject>): Json {
-  const document = JsonRecord.parse(z.toJSONSchema(z.strictObject({ value: use.schema }), { io: use.side, target: dialect.target, unrepresentable: 'throw' }));
+  const document = JsonRecord.parse(
+    z.toJSONSchema(z.strictObject({ value: use.schema }), { io: use.side, target: dialect.target, unrepresentable: 'throw' }),
+  );
   const shared = document['definitions'] ?? document['$defs'];
   for (const [id, definition] of Object.entries(isJsonObject(shared) ? shared : {})) {
     if (!isJsonObject(definition)) continue;
@@ -88,7 +90,7 @@ function idsWithTwoReadings(definitions: Record<SchemaSide, Map<string, JsonObje
     if (output !== undefined && JSON.stringify(output) !== JSON.stringify(definition)) doubled.add(id);
   }
   // A shape that refers to a doubled one reads differently too.
-  for (let grown = true; grown; ) {
+  for (let grown = true; grown;) {
     grown = false;
     for (const [id, definition] of definitions.input) {
       if (doubled.has(id) || !definitions.output.has(id)) continue;

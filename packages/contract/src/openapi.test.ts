@@ -4,10 +4,16 @@ import { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
 import { openApiDocument } from './openapi.ts';
 
 const document: Json = JSON.parse(JSON.stringify(openApiDocument({ version: '1.2.3' })));
-const operations = Object.entries(paths()).flatMap(([path, item]) => Object.entries(asObject(item)).map(([method, operation]) => ({ path, method, operation: asObject(operation) })));
+const operations = Object.entries(paths()).flatMap(([path, item]) =>
+  Object.entries(asObject(item)).map(([method, operation]) => ({ path, method, operation: asObject(operation) })),
+);
 
 test('is an OpenAPI 3.1 document with the bearer scheme', () => {
-  expect(document).toMatchObject({ openapi: expect.stringMatching(/^3\.1\.\d+$/), info: { title: 'Gatehouse', version: '1.2.3' }, components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } } });
+  expect(document).toMatchObject({
+    openapi: expect.stringMatching(/^3\.1\.\d+$/),
+    info: { title: 'Gatehouse', version: '1.2.3' },
+    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+  });
 });
 
 test('has one operation for each route, each with an id of its own', () => {
@@ -50,7 +56,10 @@ test.each([
 test('a streamed answer names the shape of its data lines', () => {
   const operation = operations.find((one) => one.operation['operationId'] === 'chatCompletions')?.operation ?? {};
   expect(asObject(operation['responses'])['200']).toMatchObject({
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/ChatCompletion' } }, 'text/event-stream': { 'x-event': { $ref: '#/components/schemas/ChatCompletionChunk' } } },
+    content: {
+      'application/json': { schema: { $ref: '#/components/schemas/ChatCompletion' } },
+      'text/event-stream': { 'x-event': { $ref: '#/components/schemas/ChatCompletionChunk' } },
+    },
   });
 });
 

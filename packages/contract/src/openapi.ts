@@ -118,7 +118,13 @@ function pathParameters(route: Route): JsonObject[] {
 }
 
 function queryParameters(route: Route): JsonObject[] {
-  return Object.entries(route.query ?? {}).map(([name, description]) => ({ name, in: 'query', required: false, description, schema: { type: 'string' } }));
+  return Object.entries(route.query ?? {}).map(([name, description]) => ({
+    name,
+    in: 'query',
+    required: false,
+    description,
+    schema: { type: 'string' },
+  }));
 }
 
 function success(name: string, route: Route, writer: Writer): JsonObject {
@@ -128,13 +134,18 @@ function success(name: string, route: Route, writer: Writer): JsonObject {
     content['text/event-stream'] = {
       schema: {
         type: 'string',
-        description: 'With `stream: true`: one `data:` line per chunk in the shape of `x-event`, ended by `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is one data line with the error body, then `[DONE]`.',
+        description:
+          'With `stream: true`: one `data:` line per chunk in the shape of `x-event`, ended by `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is one data line with the error body, then `[DONE]`.',
       },
       'x-event': writer.schema({ schema: route.streamed, side: 'output' }),
     };
   }
   return {
-    '200': { description: 'Success.', headers: { 'x-request-id': { description: 'Id of the request, as in the log.', schema: { type: 'string' } } }, content },
+    '200': {
+      description: 'Success.',
+      headers: { 'x-request-id': { description: 'Id of the request, as in the log.', schema: { type: 'string' } } },
+      content,
+    },
     ...(name === 'rpc' ? { '204': { description: 'The body held notifications only.' } } : {}),
     ...(route.query?.['ready'] === undefined ? {} : { '503': { description: 'Asked with `?ready`: not ready yet, or draining.', content } }),
   };
@@ -156,6 +167,9 @@ function failures(route: Route, writer: Writer): JsonObject {
   const content = json(writer.schema(errorBodies[route.family]));
   const retryAfter = { headers: { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } } } };
   return Object.fromEntries(
-    errorStatuses(route).map((status) => [String(status), { description: statusTexts[status] ?? 'Failure.', ...(status === 429 ? retryAfter : {}), content }]),
+    errorStatuses(route).map((status) => [
+      String(status),
+      { description: statusTexts[status] ?? 'Failure.', ...(status === 429 ? retryAfter : {}), content },
+    ]),
   );
 }

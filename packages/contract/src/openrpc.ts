@@ -55,7 +55,8 @@ export function openRpcDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: 
     info: {
       title: 'Gatehouse',
       version,
-      description: 'JSON-RPC 2.0 over POST /rpc and over the WebSocket /ws, with a bearer token. Parameters are given by name; unknown ones are refused.',
+      description:
+        'JSON-RPC 2.0 over POST /rpc and over the WebSocket /ws, with a bearer token. Parameters are given by name; unknown ones are refused.',
       license: { name: 'MIT' },
     },
     servers: [
@@ -106,7 +107,12 @@ function descriptors(schema: JsonObject): OpenRpcContentDescriptor[] {
   const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
   const all = Object.entries(properties).map(([name, property]) => {
     const body = isJsonObject(property) ? property : {};
-    return { name, ...(typeof body['description'] === 'string' ? { description: body['description'] } : {}), required: required.has(name), schema: body };
+    return {
+      name,
+      ...(typeof body['description'] === 'string' ? { description: body['description'] } : {}),
+      required: required.has(name),
+      schema: body,
+    };
   });
   return [...all.filter((one) => one.required), ...all.filter((one) => !one.required)];
 }

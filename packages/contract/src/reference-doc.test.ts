@@ -31,13 +31,21 @@ test.each(Object.entries(pages))('%s: every link into the page has a heading', (
 
 test.each(Object.entries(pages))('%s: every table row has as many cells as its head', (_name, text) => {
   for (const block of text.split('\n\n').filter((part) => part.startsWith('|'))) {
-    const widths = block.trim().split('\n').map((line) => line.replaceAll('\\|', '').split('|').length);
+    const widths = block
+      .trim()
+      .split('\n')
+      .map((line) => line.replaceAll('\\|', '').split('|').length);
     expect(new Set(widths).size).toBe(1);
   }
 });
 
 test('the configuration page shows keys, defaults and what is secret', () => {
-  const schema = z.strictObject({ door: z.strictObject({ port: z.int().default(1).describe('Where it listens.'), key: z.string().meta({ secret: true }) }).prefault({ key: 'x' }).describe('The door.') });
+  const schema = z.strictObject({
+    door: z
+      .strictObject({ port: z.int().default(1).describe('Where it listens.'), key: z.string().meta({ secret: true }) })
+      .prefault({ key: 'x' })
+      .describe('The door.'),
+  });
   const page = configReference(standaloneSchema({ schema, side: 'input' }));
   expect(page).toContain('## `door`\n\nThe door.');
   expect(page).toContain('| `door.port` | integer | `1` | Where it listens. |');

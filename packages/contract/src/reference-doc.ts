@@ -43,7 +43,8 @@ function methodSection(one: OpenRpcMethod, lookup: SchemaLookup): string[] {
 
 function resultSection(schema: JsonObject, lookup: SchemaLookup): string[] {
   const { anyOf } = schema;
-  if (Array.isArray(anyOf)) return anyOf.filter(isJsonObject).flatMap((choice, index) => [`Result, form ${index + 1}:`, propertyTable(choice, lookup, false)]);
+  if (Array.isArray(anyOf))
+    return anyOf.filter(isJsonObject).flatMap((choice, index) => [`Result, form ${index + 1}:`, propertyTable(choice, lookup, false)]);
   if (typeof schema['$ref'] === 'string') return [`Result: ${shapeLink(lastPart(schema['$ref']))}.`];
   const rows = schemaRows(schema, { lookup, openReferences: false });
   return rows.length === 0 ? ['Result: an object.'] : ['Result:', propertyTable(schema, lookup, false)];
@@ -112,7 +113,14 @@ export function eventsReference(): string {
 
 /** `docs/reference/errors.md`: the closed catalogue in the three shapes it leaves by. */
 export function errorsReference(): string {
-  const rows = Object.entries(errorCatalogue).map(([code, entry]) => [`\`${code}\``, String(entry.rpc), String(entry.http), `\`${entry.v1}\``, entry.retryable ? 'yes' : 'no', entry.text]);
+  const rows = Object.entries(errorCatalogue).map(([code, entry]) => [
+    `\`${code}\``,
+    String(entry.rpc),
+    String(entry.http),
+    `\`${entry.v1}\``,
+    entry.retryable ? 'yes' : 'no',
+    entry.text,
+  ]);
   return page('Errors', [
     'One catalogue; each door gives a failure its own shape.',
     [
@@ -138,7 +146,11 @@ export function configReference(schema: JsonObject): string {
       if (!isJsonObject(section)) return [];
       const resolved = resolveSchema(section, lookup).schema;
       const rows = schemaRows(resolved, { lookup, openReferences: true }, `${name}.`);
-      return [`## \`${name}\``, ...(typeof resolved['description'] === 'string' ? [resolved['description']] : []), ...(rows.length === 0 ? [] : [configTable(rows, lookup)])];
+      return [
+        `## \`${name}\``,
+        ...(typeof resolved['description'] === 'string' ? [resolved['description']] : []),
+        ...(rows.length === 0 ? [] : [configTable(rows, lookup)]),
+      ];
     }),
   ]);
 }
@@ -147,13 +159,29 @@ function configTable(rows: readonly SchemaRow[], lookup: SchemaLookup): string {
   const spelledOut = (name: string): string => typeText(lookup(name) ?? {}, spelledOut);
   return table(
     ['Key', 'Type', 'Default', 'Meaning'],
-    rows.map((row) => [`\`${row.path}\``, typeText(row.schema, spelledOut) + (row.required ? ', required' : ''), defaultText(row.schema), describe(row.schema) + (row.schema['secret'] === true ? ' Secret: redacted in every view.' : '')]),
+    rows.map((row) => [
+      `\`${row.path}\``,
+      typeText(row.schema, spelledOut) + (row.required ? ', required' : ''),
+      defaultText(row.schema),
+      describe(row.schema) + (row.schema['secret'] === true ? ' Secret: redacted in every view.' : ''),
+    ]),
   );
 }
 
 /** `docs/reference/exit-codes.md`: what a process says when it ends. */
-export function exitCodesReference(groups: readonly { readonly title: string; readonly codes: readonly { readonly code: number; readonly text: string }[] }[]): string {
-  return page('Exit codes', groups.flatMap(({ title, codes }) => [`## ${title}`, table(['Code', 'Meaning'], codes.map(({ code, text }) => [String(code), text]))]));
+export function exitCodesReference(
+  groups: readonly { readonly title: string; readonly codes: readonly { readonly code: number; readonly text: string }[] }[],
+): string {
+  return page(
+    'Exit codes',
+    groups.flatMap(({ title, codes }) => [
+      `## ${title}`,
+      table(
+        ['Code', 'Meaning'],
+        codes.map(({ code, text }) => [String(code), text]),
+      ),
+    ]),
+  );
 }
 
 function propertyTable(schema: JsonObject, lookup: SchemaLookup, forInput: boolean): string {
@@ -182,7 +210,11 @@ function shapeSections(shapes: Readonly<Record<string, JsonObject>>): string[] {
   return Object.entries(shapes).flatMap(([name, schema]) => {
     const rows = schemaRows(schema, { lookup, openReferences: false });
     const pattern = typeof schema['pattern'] === 'string' ? `, matching \`${schema['pattern']}\`` : '';
-    return [`### ${name}`, ...(describe(schema) === '' ? [] : [describe(schema)]), rows.length === 0 ? `${sentence(typeText(schema, shapeLink) + pattern)}` : propertyTable(schema, lookup, true)];
+    return [
+      `### ${name}`,
+      ...(describe(schema) === '' ? [] : [describe(schema)]),
+      rows.length === 0 ? `${sentence(typeText(schema, shapeLink) + pattern)}` : propertyTable(schema, lookup, true),
+    ];
   });
 }
 

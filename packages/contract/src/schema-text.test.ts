@@ -33,7 +33,13 @@ test('two shapes with one id are an error', () => {
 
 test('rows name nested properties, list elements and map entries', () => {
   const { schema, lookup } = write(
-    z.strictObject({ name: z.string(), inner: z.strictObject({ deep: z.boolean() }).optional(), list: z.array(z.strictObject({ n: z.number() })), map: z.record(z.string(), z.strictObject({ v: z.string() })), part: Part }),
+    z.strictObject({
+      name: z.string(),
+      inner: z.strictObject({ deep: z.boolean() }).optional(),
+      list: z.array(z.strictObject({ n: z.number() })),
+      map: z.record(z.string(), z.strictObject({ v: z.string() })),
+      part: Part,
+    }),
   );
   const open = schemaRows(schema, { lookup, openReferences: true }).map((row) => row.path);
   expect(open).toEqual(['name', 'inner', 'inner.deep', 'list', 'list[].n', 'map', 'map.<key>', 'map.<key>.v', 'part', 'part.size', 'part.colour']);

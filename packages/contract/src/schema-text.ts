@@ -82,7 +82,8 @@ export function typeText(schema: JsonObject, nameOf: (reference: string) => stri
     const isMap = isJsonObject(additionalProperties) && Object.keys(additionalProperties).length > 0;
     return isMap ? `map of ${typeText(additionalProperties, nameOf)}` : 'object';
   }
-  if (type === 'string') return (isRealFormat(schema['format']) ? `string (${schema['format']})` : 'string') + bounds(schema, 'minLength', 'maxLength', ' characters');
+  if (type === 'string')
+    return (isRealFormat(schema['format']) ? `string (${schema['format']})` : 'string') + bounds(schema, 'minLength', 'maxLength', ' characters');
   if (type === 'integer' || type === 'number') return type + bounds(schema, 'minimum', 'maximum', '');
   return typeof type === 'string' ? type : 'any value';
 }

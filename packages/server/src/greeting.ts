@@ -3,7 +3,6 @@ import { quoted } from './kernel/private-file.ts';
 export interface Greeting {
   readonly version: string;
   readonly home: string;
-  readonly configFile: string;
   readonly firstStart: boolean;
   /** Where the providers come from, as `Models.describeDiscovery` tells. */
   readonly discovery: { readonly providers: readonly { readonly id: string; readonly name: string; readonly source: string; readonly from: string; readonly modelCount: number }[]; readonly defaultModel: string };

@@ -108,7 +108,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     },
     async alone(ref, call, run) {
       using _lease = await lanes.acquire({ key: ref, group: 'maintenance', groupLimit: 16, principalId: call.identity.principalId, signal: call.signal });
-      return run();
+      return await run();
     },
     laneOf: lanes.of,
   });
@@ -123,7 +123,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     commitTurn,
     async inLane({ ref, agent, principalId, signal }, run) {
       using _lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
-      return run();
+      return await run();
     },
     queued: () => lanes.counts().queued,
     systemPrompt: (agent, offered) => buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true }),

@@ -25,7 +25,12 @@ function bytes(answer: FakeAnswer, text: string) {
 function openAiUsage(answer: FakeAnswer) {
   if (answer.usage === null || answer.usage === undefined) return undefined;
   const { input, output, cacheRead } = answer.usage;
-  return { prompt_tokens: input, completion_tokens: output, total_tokens: input + output, ...(cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: cacheRead } }) };
+  return {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    ...(cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: cacheRead } }),
+  };
 }
 
 function openAiFinish(answer: FakeAnswer) {
@@ -33,7 +38,8 @@ function openAiFinish(answer: FakeAnswer) {
 }
 
 export function openAiFrames(model: string, answer: FakeAnswer): FakeFrames {
-  const chunk = (choices: readonly unknown[], more: object = {}) => `data: ${JSON.stringify({ id: completionId, object: 'chat.completion.chunk', created, model, system_fingerprint: 'fp_mock', choices, ...more })}\n\n`;
+  const chunk = (choices: readonly unknown[], more: object = {}) =>
+    `data: ${JSON.stringify({ id: completionId, object: 'chat.completion.chunk', created, model, system_fingerprint: 'fp_mock', choices, ...more })}\n\n`;
   const delta = (value: unknown, finish: string | null) => chunk([{ index: 0, delta: value, logprobs: null, finish_reason: finish }]);
   const usage = openAiUsage(answer);
   const calls = (answer.toolCalls ?? []).flatMap((call, index) => {
@@ -44,7 +50,8 @@ export function openAiFrames(model: string, answer: FakeAnswer): FakeFrames {
       delta({ tool_calls: [{ index, function: { arguments: call.arguments.slice(half) } }] }, null),
     ];
   });
-  const tail = delta({}, openAiFinish(answer)) + (usage === undefined ? '' : chunk([], { usage })) + (answer.noDone === true ? '' : 'data: [DONE]\n\n');
+  const tail =
+    delta({}, openAiFinish(answer)) + (usage === undefined ? '' : chunk([], { usage })) + (answer.noDone === true ? '' : 'data: [DONE]\n\n');
   return {
     head: bytes(answer, delta({ role: 'assistant', content: '' }, null)),
     deltas: [...textDeltas(answer).map((content) => delta({ content }, null)), ...calls].map((text) => bytes(answer, text)),
@@ -55,16 +62,36 @@ export function openAiFrames(model: string, answer: FakeAnswer): FakeFrames {
 
 export function openAiWhole(model: string, answer: FakeAnswer): Buffer {
   const toolCalls = answer.toolCalls?.map((call) => ({ id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } }));
-  const message = { role: 'assistant', content: textDeltas(answer).join(''), refusal: null, ...(toolCalls === undefined ? {} : { tool_calls: toolCalls }) };
+  const message = {
+    role: 'assistant',
+    content: textDeltas(answer).join(''),
+    refusal: null,
+    ...(toolCalls === undefined ? {} : { tool_calls: toolCalls }),
+  };
   const choices = [{ index: 0, message, logprobs: null, finish_reason: openAiFinish(answer) }];
-  return Buffer.from(JSON.stringify({ id: completionId, object: 'chat.completion', created, model, choices, usage: openAiUsage(answer), system_fingerprint: 'fp_mock' }));
+  return Buffer.from(
+    JSON.stringify({
+      id: completionId,
+      object: 'chat.completion',
+      created,
+      model,
+      choices,
+      usage: openAiUsage(answer),
+      system_fingerprint: 'fp_mock',
+    }),
+  );
 }
 
 function anthropicUsage(answer: FakeAnswer) {
   const usage = answer.usage ?? { input: 0, output: 0 };
   const cacheRead = usage.cacheRead ?? 0;
   const cacheWrite = usage.cacheWrite ?? 0;
-  return { input_tokens: usage.input - cacheRead - cacheWrite, cache_creation_input_tokens: cacheWrite, cache_read_input_tokens: cacheRead, output_tokens: usage.output };
+  return {
+    input_tokens: usage.input - cacheRead - cacheWrite,
+    cache_creation_input_tokens: cacheWrite,
+    cache_read_input_tokens: cacheRead,
+    output_tokens: usage.output,
+  };
 }
 
 function anthropicStop(answer: FakeAnswer) {
@@ -73,7 +100,16 @@ function anthropicStop(answer: FakeAnswer) {
 
 export function anthropicFrames(model: string, answer: FakeAnswer): FakeFrames {
   const event = (type: string, value: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...value })}\n\n`;
-  const message = { id: messageId, type: 'message', role: 'assistant', model, content: [], stop_reason: null, stop_sequence: null, usage: { ...anthropicUsage(answer), output_tokens: 1 } };
+  const message = {
+    id: messageId,
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { ...anthropicUsage(answer), output_tokens: 1 },
+  };
   const calls = (answer.toolCalls ?? []).flatMap((call, i) => {
     const index = i + 1;
     const half = Math.ceil(call.arguments.length / 2);
@@ -87,10 +123,16 @@ export function anthropicFrames(model: string, answer: FakeAnswer): FakeFrames {
   const texts = textDeltas(answer).map((text) => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } }));
   const tail =
     event('content_block_stop', { index: 0 }) +
-    event('message_delta', { delta: { stop_reason: anthropicStop(answer), stop_sequence: null }, usage: { output_tokens: anthropicUsage(answer).output_tokens } }) +
+    event('message_delta', {
+      delta: { stop_reason: anthropicStop(answer), stop_sequence: null },
+      usage: { output_tokens: anthropicUsage(answer).output_tokens },
+    }) +
     event('message_stop', {});
   return {
-    head: bytes(answer, event('message_start', { message }) + event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) + event('ping', {})),
+    head: bytes(
+      answer,
+      event('message_start', { message }) + event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) + event('ping', {}),
+    ),
     deltas: [...texts, ...calls].map((text) => bytes(answer, text)),
     tail: bytes(answer, tail),
     error: bytes(answer, event('error', { error: answer.error ?? { type: 'overloaded_error', message: 'Overloaded' } })),
@@ -99,6 +141,20 @@ export function anthropicFrames(model: string, answer: FakeAnswer): FakeFrames {
 
 export function anthropicWhole(model: string, answer: FakeAnswer): Buffer {
   const text = textDeltas(answer).join('');
-  const content = [...(text === '' ? [] : [{ type: 'text', text }]), ...(answer.toolCalls ?? []).map((call) => ({ type: 'tool_use', id: call.id, name: call.name, input: JSON.parse(call.arguments) }))];
-  return Buffer.from(JSON.stringify({ id: messageId, type: 'message', role: 'assistant', model, content, stop_reason: anthropicStop(answer), stop_sequence: null, usage: anthropicUsage(answer) }));
+  const content = [
+    ...(text === '' ? [] : [{ type: 'text', text }]),
+    ...(answer.toolCalls ?? []).map((call) => ({ type: 'tool_use', id: call.id, name: call.name, input: JSON.parse(call.arguments) })),
+  ];
+  return Buffer.from(
+    JSON.stringify({
+      id: messageId,
+      type: 'message',
+      role: 'assistant',
+      model,
+      content,
+      stop_reason: anthropicStop(answer),
+      stop_sequence: null,
+      usage: anthropicUsage(answer),
+    }),
+  );
 }

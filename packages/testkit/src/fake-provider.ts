@@ -123,7 +123,15 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
       if (!ended) aborted += 1;
     });
     if (answer !== undefined) {
-      later(answer.delayMs, response, () => playAnswer(wire, name, stream, { text: answer.toolCalls === undefined ? (plain.text ?? '') : [], usage: usageOf(answer), ...answer }, response));
+      later(answer.delayMs, response, () =>
+        playAnswer(
+          wire,
+          name,
+          stream,
+          { text: answer.toolCalls === undefined ? (plain.text ?? '') : [], usage: usageOf(answer), ...answer },
+          response,
+        ),
+      );
       return;
     }
     const entry = prepare(wire, name);
@@ -142,20 +150,37 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
       if (requests.length > journal) requests.splice(0, requests.length - journal);
     }
     const path = request.path.split('?', 1)[0] ?? '';
-    if (options.apiKey !== undefined && request.headers.authorization !== `Bearer ${options.apiKey}` && request.headers['x-api-key'] !== options.apiKey && request.headers['api-key'] !== options.apiKey) {
-      sendJson(response, 401, { error: { message: `Incorrect API key provided: ${String(request.headers.authorization ?? request.headers['x-api-key'])}`, type: 'invalid_request_error', code: 'invalid_api_key' } });
+    if (
+      options.apiKey !== undefined &&
+      request.headers.authorization !== `Bearer ${options.apiKey}` &&
+      request.headers['x-api-key'] !== options.apiKey &&
+      request.headers['api-key'] !== options.apiKey
+    ) {
+      sendJson(response, 401, {
+        error: {
+          message: `Incorrect API key provided: ${String(request.headers.authorization ?? request.headers['x-api-key'])}`,
+          type: 'invalid_request_error',
+          code: 'invalid_api_key',
+        },
+      });
     } else if (path === '/__pace') {
       paceMs = Number(new URL(request.path, 'http://fake').searchParams.get('ms'));
       sendJson(response, 200, { ok: true });
     } else if (path.endsWith('/chat/completions')) model(openAi, request, response);
     else if (path.endsWith('/messages')) model(anthropic, request, response);
     else if (path.endsWith('/embeddings')) embeddings(request, response, queue.shift() ?? scripted?.(request), options.embeddingDimensions ?? 8);
-    else if (path.endsWith('/models')) sendJson(response, 200, { object: 'list', data: (options.models ?? ['mock-fast', 'mock-p10']).map((id) => ({ id, object: 'model', created: 0, owned_by: 'mock' })) });
+    else if (path.endsWith('/models'))
+      sendJson(response, 200, {
+        object: 'list',
+        data: (options.models ?? ['mock-fast', 'mock-p10']).map((id) => ({ id, object: 'model', created: 0, owned_by: 'mock' })),
+      });
     else if (request.method === 'GET') sendJson(response, 200, { ok: true, served });
     else sendJson(response, 404, { error: { message: `No route for ${path}`, type: 'invalid_request_error' } });
   }
 
-  const server = createServer((request, response) => readBody(request, (body) => handle({ method: request.method ?? '', path: request.url ?? '', headers: request.headers, body }, response)));
+  const server = createServer((request, response) =>
+    readBody(request, (body) => handle({ method: request.method ?? '', path: request.url ?? '', headers: request.headers, body }, response)),
+  );
   server.keepAliveTimeout = 120_000;
   server.on('connection', (socket) => {
     sockets.add(socket);
@@ -205,7 +230,8 @@ function later(delayMs: number | undefined, response: ServerResponse, run: () =>
 function playAnswer(wire: Wire, model: string, stream: boolean, answer: FakeAnswer, response: ServerResponse) {
   if (answer.hang === true) return;
   if (answer.status !== undefined && answer.status !== 200) {
-    const body = answer.body ?? JSON.stringify({ type: 'error', error: answer.error ?? { message: `Scripted status ${answer.status}`, type: 'api_error' } });
+    const body =
+      answer.body ?? JSON.stringify({ type: 'error', error: answer.error ?? { message: `Scripted status ${answer.status}`, type: 'api_error' } });
     response.writeHead(answer.status, { 'content-type': answer.contentType ?? 'application/json', ...answer.headers });
     response.end(body);
     return;
@@ -298,7 +324,12 @@ function embeddings(request: FakeRequest, response: ServerResponse, answer: Fake
     return { object: 'embedding', index, embedding: base64 ? Buffer.from(vector.buffer).toString('base64') : [...vector] };
   });
   const tokens = texts.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
-  sendJson(response, 200, { object: 'list', data, model: stringField(request.body, 'model') ?? 'mock-embedding', usage: { prompt_tokens: tokens, total_tokens: tokens } });
+  sendJson(response, 200, {
+    object: 'list',
+    data,
+    model: stringField(request.body, 'model') ?? 'mock-embedding',
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  });
 }
 
 function sendJson(response: ServerResponse, status: number, body: unknown) {
@@ -331,7 +362,14 @@ function stringField(value: unknown, key: string) {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { values } = parseArgs({ options: { port: { type: 'string', default: '9100' }, deltas: { type: 'string', default: '100' }, 'pace-ms': { type: 'string', default: '0' } } });
-  const provider = await startFakeProvider({ port: Number(values.port), deltas: Number(values.deltas), paceMs: Number(values['pace-ms']), journal: 0 });
+  const { values } = parseArgs({
+    options: { port: { type: 'string', default: '9100' }, deltas: { type: 'string', default: '100' }, 'pace-ms': { type: 'string', default: '0' } },
+  });
+  const provider = await startFakeProvider({
+    port: Number(values.port),
+    deltas: Number(values.deltas),
+    paceMs: Number(values['pace-ms']),
+    journal: 0,
+  });
   console.log(`mock ready ${provider.port}`);
 }

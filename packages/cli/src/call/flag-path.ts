@@ -49,6 +49,7 @@ export function flagNames({ params, lookup }: MethodShape): string[] {
 function unknownFlag(flag: string, shape: MethodShape) {
   const known = flagNames(shape);
   const likely = nearest(flag, known);
-  const hint = known.length === 0 ? `${shape.method.name} takes no parameters.` : `\`gatehouse call ${shape.method.name} --help\` shows its parameters.`;
+  const hint =
+    known.length === 0 ? `${shape.method.name} takes no parameters.` : `\`gatehouse call ${shape.method.name} --help\` shows its parameters.`;
   return usageError(`${shape.method.name} has no parameter --${flag}.`, likely === undefined ? hint : `Did you mean --${likely}? ${hint}`);
 }

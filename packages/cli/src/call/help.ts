@@ -12,7 +12,10 @@ export function methodHelp(shape: MethodShape): string {
     `Scope ${method['x-scope']}, ${riskText[method['x-risk']] ?? method['x-risk']}.`,
     parameterBlock(shape),
     ['Result:', indent(resultLines(shape))].join('\n'),
-    ['Examples:', ...method.examples.map((example) => `  ${exampleLine(shape, Object.fromEntries(example.params.map(({ name, value }) => [name, value])))}`)].join('\n'),
+    [
+      'Examples:',
+      ...method.examples.map((example) => `  ${exampleLine(shape, Object.fromEntries(example.params.map(({ name, value }) => [name, value])))}`),
+    ].join('\n'),
   ];
   return blocks.join('\n\n');
 }
@@ -22,8 +25,13 @@ const riskText: Record<string, string> = { read: 'only reads', mutate: 'changes 
 function parameterBlock(shape: MethodShape): string {
   if (shape.method.params.length === 0) return 'No parameters.';
   const required = new Set(shape.method.params.filter((param) => param.required === true).map((param) => param.name));
-  const rows = schemaRows({ ...shape.params, required: [...required] }, { lookup: shape.lookup, openReferences: true }).filter((row) => !row.path.includes('[]'));
-  return ['Parameters:', indent(renderColumns(rows.map((row) => [`--${row.path.split('.').map(kebab).join('.')}`, valueText(row, shape), note(row)])))].join('\n');
+  const rows = schemaRows({ ...shape.params, required: [...required] }, { lookup: shape.lookup, openReferences: true }).filter(
+    (row) => !row.path.includes('[]'),
+  );
+  return [
+    'Parameters:',
+    indent(renderColumns(rows.map((row) => [`--${row.path.split('.').map(kebab).join('.')}`, valueText(row, shape), note(row)]))),
+  ].join('\n');
 }
 
 function valueText({ schema }: SchemaRow, { lookup }: MethodShape): string {
@@ -34,7 +42,12 @@ function valueText({ schema }: SchemaRow, { lookup }: MethodShape): string {
 function note({ schema, required, path }: SchemaRow): string {
   const description = typeof schema['description'] === 'string' ? schema['description'] : '';
   const isTop = !path.includes('.');
-  return [required && isTop ? '(required)' : '', 'default' in schema ? `(default ${JSON.stringify(schema['default'])})` : '', schema['type'] === 'array' ? '(may be repeated)' : '', description]
+  return [
+    required && isTop ? '(required)' : '',
+    'default' in schema ? `(default ${JSON.stringify(schema['default'])})` : '',
+    schema['type'] === 'array' ? '(may be repeated)' : '',
+    description,
+  ]
     .filter((text) => text !== '')
     .join(' ');
 }
@@ -42,7 +55,15 @@ function note({ schema, required, path }: SchemaRow): string {
 function resultLines({ method, lookup }: MethodShape): string {
   const { anyOf } = method.result.schema;
   const forms: readonly JsonObject[] = Array.isArray(anyOf) ? anyOf.filter(isJsonObject) : [method.result.schema];
-  const texts = forms.map((form) => renderColumns(schemaRows(form, { lookup, openReferences: false }).map((row) => [row.path, row.reference ?? typeText(row.schema), row.required ? '' : '(optional)'])));
+  const texts = forms.map((form) =>
+    renderColumns(
+      schemaRows(form, { lookup, openReferences: false }).map((row) => [
+        row.path,
+        row.reference ?? typeText(row.schema),
+        row.required ? '' : '(optional)',
+      ]),
+    ),
+  );
   return texts.map((text) => (text === '' ? 'object' : text)).join('\nor\n');
 }
 
@@ -84,5 +105,8 @@ function quote(text: string): string {
 
 /** What `gatehouse call --list` prints. */
 export function methodList({ methods }: OpenRpcDocument): string {
-  return renderTable(['Method', 'Scope', 'Risk', 'What it does'], methods.map((one) => [one.name, one['x-scope'], one['x-risk'], one.summary]));
+  return renderTable(
+    ['Method', 'Scope', 'Risk', 'What it does'],
+    methods.map((one) => [one.name, one['x-scope'], one['x-risk'], one.summary]),
+  );
 }

@@ -1,4 +1,12 @@
-import { isJsonObject, type JsonObject, openRpcDocument, type OpenRpcDocument, type OpenRpcMethod, resolveSchema, type SchemaLookup } from '@gatehouse/contract';
+import {
+  isJsonObject,
+  type JsonObject,
+  openRpcDocument,
+  type OpenRpcDocument,
+  type OpenRpcMethod,
+  resolveSchema,
+  type SchemaLookup,
+} from '@gatehouse/contract';
 import { usageError } from '../failure.ts';
 import { nearest } from '../nearest.ts';
 import { version } from '../version.ts';
@@ -18,8 +26,14 @@ export function loadMethods(): OpenRpcDocument {
 export function findMethod(document: OpenRpcDocument, name: string): MethodShape {
   const method = document.methods.find((one) => one.name === name);
   if (method === undefined) {
-    const likely = nearest(name, document.methods.map((one) => one.name));
-    throw usageError(`There is no method ${name}.`, likely === undefined ? '`gatehouse call --list` shows all.' : `Did you mean ${likely}? \`gatehouse call --list\` shows all.`);
+    const likely = nearest(
+      name,
+      document.methods.map((one) => one.name),
+    );
+    throw usageError(
+      `There is no method ${name}.`,
+      likely === undefined ? '`gatehouse call --list` shows all.' : `Did you mean ${likely}? \`gatehouse call --list\` shows all.`,
+    );
   }
   return {
     method,

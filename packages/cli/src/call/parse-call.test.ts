@@ -51,11 +51,28 @@ test.each([
 test('lists are repeated or given as JSON; maps and free objects take any key', async () => {
   expect((await parse('tokens.create', ['--scopes', 'rpc', '--scopes', 'api'])).params).toEqual({ scopes: ['rpc', 'api'] });
   expect((await parse('tokens.create', ['--scopes', '[]'])).params).toEqual({ scopes: [] });
-  expect((await parse('agents.create', ['--agent-id', 'a', '--config.operation-models.cron.model', 'm', '--config.tools.allow', 'x', '--config.tools.allow', 'y'])).params).toEqual({
+  expect(
+    (
+      await parse('agents.create', [
+        '--agent-id',
+        'a',
+        '--config.operation-models.cron.model',
+        'm',
+        '--config.tools.allow',
+        'x',
+        '--config.tools.allow',
+        'y',
+      ])
+    ).params,
+  ).toEqual({
     agentId: 'a',
     config: { operationModels: { cron: { model: 'm' } }, tools: { allow: ['x', 'y'] } },
   });
-  expect((await parse('agents.update', ['--agent-id', 'a', '--config.maxSteps', '40', '--dry-run'])).params).toEqual({ agentId: 'a', config: { maxSteps: 40 }, dryRun: true });
+  expect((await parse('agents.update', ['--agent-id', 'a', '--config.maxSteps', '40', '--dry-run'])).params).toEqual({
+    agentId: 'a',
+    config: { maxSteps: 40 },
+    dryRun: true,
+  });
 });
 
 test.each([
@@ -75,7 +92,12 @@ test.each([
 });
 
 test('flags of the command stand after the method too, but a parameter of the same name goes first', async () => {
-  expect((await parse('system.ping', ['--url', 'http://h', '--output=json', '--timeout', '3'])).own).toEqual({ url: 'http://h', output: 'json', timeout: '3' });
+  expect((await parse('system.ping', ['--url', 'http://h', '-o', 'json', '--timeout', '3'])).own).toEqual({
+    url: 'http://h',
+    output: 'json',
+    timeout: '3',
+  });
+  expect((await parse('system.ping', ['-h'])).help).toBe(true);
   const call = await parseMade('--url', 'http://page');
   expect(call.params).toEqual({ url: 'http://page' });
   expect(call.own).toEqual({});
@@ -103,7 +125,9 @@ test('a key that every object inherits is an ordinary key', async () => {
   expect(({} as { x?: string }).x).toBeUndefined();
 });
 
-const examples = document.methods.flatMap((method) => method.examples.map((example) => ({ name: method.name, params: Object.fromEntries(example.params.map(({ name, value }) => [name, value])) })));
+const examples = document.methods.flatMap((method) =>
+  method.examples.map((example) => ({ name: method.name, params: Object.fromEntries(example.params.map(({ name, value }) => [name, value])) })),
+);
 
 test.each(examples)('the example line that help shows for $name means its parameters', async ({ name, params }) => {
   expect((await parse(name, flagsOfExample(findMethod(document, name), params))).params).toEqual(params);

@@ -31,18 +31,19 @@ export async function parseCall(words: readonly string[], shape: MethodShape, re
   let base: JsonObject = {};
   let help = false;
 
-  for (let index = 0; index < words.length; ) {
+  for (let index = 0; index < words.length;) {
     const { flag, attached } = readWord(words[index] ?? '');
     index += 1;
     const following = words[index];
     const value = (): string => {
       if (attached !== undefined) return attached;
-      if (following === undefined || following.startsWith('--')) throw usageError(`--${flag} needs a value${following === undefined ? '' : `; one that begins with -- is written --${flag}=${following}`}.`);
+      if (following === undefined || following.startsWith('--'))
+        throw usageError(`--${flag} needs a value${following === undefined ? '' : `; one that begins with -- is written --${flag}=${following}`}.`);
       index += 1;
       return following;
     };
 
-    if ((flag === 'help' || flag === 'h') && !known.has(flag)) help = true;
+    if (flag === 'help' && !known.has(flag)) help = true;
     else if (flag === 'json' && !known.has(flag)) base = parseObject(await readJson(value()));
     else if (isOwnFlag(flag) && !known.has(flag)) own[flag] = value();
     else given.push(readParameter({ flag, attached, following, value }, shape));
@@ -53,8 +54,11 @@ export async function parseCall(words: readonly string[], shape: MethodShape, re
   return { params, own, help };
 }
 
+/** The two flags with a short form. */
+const shortForms: Readonly<Record<string, string>> = { '-h': '--help', '-o': '--output' };
+
 function readWord(word: string): Word {
-  const match = /^(?:--|-(?=h$))([^=]+)(?:=([^]*))?$/.exec(word);
+  const match = /^--([^=]+)(?:=([^]*))?$/.exec(shortForms[word] ?? word);
   if (match?.[1] === undefined) throw usageError(`Unexpected word ${JSON.stringify(word)}: parameters are given as --name value.`);
   return { flag: match[1], attached: match[2] };
 }

@@ -45,7 +45,10 @@ export function addRestoreCommand(program: Command, io: Io): void {
     .action(async (file: string, flags: BackupFlags & { yes?: true }) => {
       const home = homeDir(flags, io);
       const info = await askControlInfo(controlSocketFile(home));
-      if (info !== undefined) throw new CliError(`The daemon of ${home} is running (process ${info.pid}).`, { hint: 'Stop it first: the data of a running daemon cannot be replaced.' });
+      if (info !== undefined)
+        throw new CliError(`The daemon of ${home} is running (process ${info.pid}).`, {
+          hint: 'Stop it first: the data of a running daemon cannot be replaced.',
+        });
       if (flags.yes !== true) await confirm(`Replace all data of ${home} by ${file}?`, io);
       const result = await followJob(runDaemonMode(['--home', home, '--restore', resolve(io.workingDir, file)], io), 'Restore', io);
       const kept = result.previous === undefined ? '' : ` What was there is in ${result.previous}.`;

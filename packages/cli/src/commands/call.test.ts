@@ -19,7 +19,10 @@ async function open(results: Record<string, unknown>) {
 }
 
 test('a call sends the parameters and prints the result', async () => {
-  await using session = await open({ 'agents.list': { agents: ['default'] }, 'session.list': { sessions: [], total: 0, offset: 0, limit: 5, hasMore: false } });
+  await using session = await open({
+    'agents.list': { agents: ['default'] },
+    'session.list': { sessions: [], total: 0, offset: 0, limit: 5, hasMore: false },
+  });
   expect(await session.run(['call', 'agents.list'])).toEqual({ code: 0, out: '{\n  "agents": [\n    "default"\n  ]\n}\n', err: '' });
   expect((await session.run(['call', '-o', 'json', 'session.list', '--limit', '5', '--agent-id', 'scout'])).code).toBe(0);
   expect(JSON.parse(session.server.requests[1]?.body ?? '')).toMatchObject({ method: 'session.list', params: { limit: 5, agentId: 'scout' } });
@@ -31,24 +34,42 @@ test('parameters come from a file or from standard input too', async () => {
   await session.run(['call', 'agents.get', '--json', '@params.json']);
   await session.run(['call', 'agents.get', '--json', '-'], '{"agentId":"two"}');
   expect(session.server.requests.map(({ body }) => JSON.parse(body).params)).toEqual([{ agentId: 'one' }, { agentId: 'two' }]);
-  expect(await session.run(['call', 'agents.get', '--json', '@nowhere.json'])).toMatchObject({ code: 2, err: expect.stringContaining('nowhere.json') });
+  expect(await session.run(['call', 'agents.get', '--json', '@nowhere.json'])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('nowhere.json'),
+  });
 });
 
 test('a refusal by the server is one line and its exit code', async () => {
   await using session = await open({
-    'agents.get': { error: { code: -32602, message: 'Invalid params', data: { code: 'invalid_params', issues: [{ path: 'agentId', message: 'expected an agent id' }] } } },
+    'agents.get': {
+      error: {
+        code: -32602,
+        message: 'Invalid params',
+        data: { code: 'invalid_params', issues: [{ path: 'agentId', message: 'expected an agent id' }] },
+      },
+    },
     'agents.list': { error: { code: -32603, message: "Insufficient scope: requires 'admin'", data: { code: 'insufficient_scope' } } },
     'session.delete': { error: { code: -32001, message: 'No such conversation.', data: { code: 'not_found' } } },
     'system.ping': { error: { code: -32603, message: 'Internal error', data: { code: 'internal', requestId: 'rq_9' } } },
   });
-  expect(await session.run(['call', 'agents.get', '--agent-id', '!'])).toEqual({ code: 2, out: '', err: 'error: Invalid params; agentId: expected an agent id\n' });
-  expect(await session.run(['call', 'agents.list'])).toMatchObject({ code: 4, err: expect.stringMatching(/^error: Insufficient scope: requires 'admin'\nhint: /) });
+  expect(await session.run(['call', 'agents.get', '--agent-id', '!'])).toEqual({
+    code: 2,
+    out: '',
+    err: 'error: Invalid params; agentId: expected an agent id\n',
+  });
+  expect(await session.run(['call', 'agents.list'])).toMatchObject({
+    code: 4,
+    err: expect.stringMatching(/^error: Insufficient scope: requires 'admin'\nhint: /),
+  });
   expect(await session.run(['call', 'session.delete'])).toMatchObject({ code: 1, err: 'error: No such conversation\n' });
   expect(await session.run(['call', 'system.ping'])).toMatchObject({ code: 1, err: 'error: Internal error (request rq_9)\n' });
 });
 
 test('a wrong token is told apart from a daemon that is not there', async () => {
-  await using server = await startServer((_seen, response) => void response.writeHead(401).end('{"error":"No such token.","code":"unauthenticated","requestId":"rq"}'));
+  await using server = await startServer(
+    (_seen, response) => void response.writeHead(401).end('{"error":"No such token.","code":"unauthenticated","requestId":"rq"}'),
+  );
   await using user = await createUser();
   const outcome = await user.run({ args: ['call', 'system.ping'], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } });
   expect(outcome).toMatchObject({ code: 4, err: expect.stringMatching(/^error: No such token\nhint: .*--token-file/) });

@@ -12,14 +12,19 @@ interface Asked {
 const echo: Answer = ({ body }, response) => {
   const { messages }: Asked = JSON.parse(body);
   const last = messages.at(-1)?.content ?? '';
-  const chunk = (fields: object) => response.write(`data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm', ...fields })}\n\n`);
+  const chunk = (fields: object) =>
+    response.write(`data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm', ...fields })}\n\n`);
   const delta = (content: string) => chunk({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
-  if (last === 'fail') return void response.writeHead(500).end('{"error":{"message":"The model is gone.","type":"server_error","param":null,"code":null}}');
+  if (last === 'fail')
+    return void response.writeHead(500).end('{"error":{"message":"The model is gone.","type":"server_error","param":null,"code":null}}');
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   if (last === 'wait') return void delta('waiting');
   delta(`${messages.length}:`);
   delta(last);
-  chunk({ choices: [{ index: 0, delta: {}, finish_reason: last === 'long' ? 'length' : 'stop' }], gatehouse: { finish_reason: last === 'long' ? 'max_steps' : 'stop' } });
+  chunk({
+    choices: [{ index: 0, delta: {}, finish_reason: last === 'long' ? 'length' : 'stop' }],
+    gatehouse: { finish_reason: last === 'long' ? 'max_steps' : 'stop' },
+  });
   chunk({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } });
   return void response.end('data: [DONE]\n\n');
 };
@@ -64,7 +69,12 @@ test('agent and model choose who answers, one of them', async () => {
 test('machine output is one object; an early end is said on standard error', async () => {
   await using session = await open();
   const { out } = await session.run(['--output', 'json', 'hello']);
-  expect(JSON.parse(out)).toEqual({ model: 'agent/default', content: '1:hello', finishReason: 'stop', usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } });
+  expect(JSON.parse(out)).toEqual({
+    model: 'agent/default',
+    content: '1:hello',
+    finishReason: 'stop',
+    usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+  });
   expect(await session.run(['long'])).toMatchObject({ code: 0, err: '(ended early: max_steps)\n' });
 });
 
@@ -72,7 +82,11 @@ test('Ctrl-C stops an answer, keeps the text and ends with 130', async () => {
   await using session = await open();
   const out = collector();
   let press = () => {};
-  const running = session.user.run({ args: ['chat', 'wait'], env: session.env, io: { stdout: out.stream, onInterrupt: (handler) => ((press = handler), () => undefined) } });
+  const running = session.user.run({
+    args: ['chat', 'wait'],
+    env: session.env,
+    io: { stdout: out.stream, onInterrupt: (handler) => ((press = handler), () => undefined) },
+  });
   await out.seen('waiting');
   press();
   expect(await running).toMatchObject({ code: 130, err: '(stopped)\n' });

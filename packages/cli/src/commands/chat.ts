@@ -15,7 +15,9 @@ type ChatFlags = CommonFlags & { readonly agent?: string; readonly model?: strin
 export function addChatCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   withConnection(program.command('chat [text...]'))
     .summary('talk to an agent')
-    .description('Talks to an agent. With TEXT, or with standard input from a pipe, one question is answered and printed; `-` inside TEXT stands for standard input.\nCtrl-C stops the answer that is being written, a second one ends.')
+    .description(
+      'Talks to an agent. With TEXT, or with standard input from a pipe, one question is answered and printed; `-` inside TEXT stands for standard input.\nCtrl-C stops the answer that is being written, a second one ends.',
+    )
     .option('--agent <id>', 'agent to talk to (default: default)')
     .option('--model <name>', 'model of the default agent instead, as provider/model or model')
     .action(async (words: string[], flags: ChatFlags) => {
@@ -44,8 +46,14 @@ async function answerOnce(client: Client, request: ChatRequest, flags: ChatFlags
   const isJson = flags.output === 'json';
   const controller = new AbortController();
   const release = io.onInterrupt(() => controller.abort());
-  const turn = await runTurn(client, request, { signal: controller.signal, onText: (piece) => void (isJson || io.stdout.write(piece)) }).finally(release);
-  if (isJson) printLine(io.stdout, JSON.stringify({ model: request.model, content: turn.content, finishReason: turn.finishReason ?? null, usage: turn.usage ?? null }));
+  const turn = await runTurn(client, request, { signal: controller.signal, onText: (piece) => void (isJson || io.stdout.write(piece)) }).finally(
+    release,
+  );
+  if (isJson)
+    printLine(
+      io.stdout,
+      JSON.stringify({ model: request.model, content: turn.content, finishReason: turn.finishReason ?? null, usage: turn.usage ?? null }),
+    );
   else io.stdout.write('\n');
   noteFinish(turn, io);
   return turn;

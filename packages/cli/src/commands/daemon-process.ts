@@ -11,7 +11,8 @@ function launch(args: readonly string[], stdio: StdioOptions, io: Io): ChildProc
 }
 
 export function requireDaemon(io: Io): void {
-  if (!existsSync(io.daemonEntry)) throw new CliError(`The daemon is not built: ${io.daemonEntry} does not exist.`, { hint: 'Run `npm start` once; it builds what is missing.' });
+  if (!existsSync(io.daemonEntry))
+    throw new CliError(`The daemon is not built: ${io.daemonEntry} does not exist.`, { hint: 'Run `npm start` once; it builds what is missing.' });
 }
 
 /** Waits for the end; a death by signal counts 128 and its number, as in a shell. */

@@ -10,7 +10,10 @@ import { health, rpcAnswers, startServer, token } from '../testing/servers.ts';
 async function withDaemon(script: string) {
   const user = await createUser();
   await mkdir(user.home);
-  await writeFile(join(user.dir, 'main.js'), `const { writeFileSync } = require('node:fs');\nconst args = process.argv.slice(2);\nwriteFileSync(${JSON.stringify(join(user.dir, 'args.json'))}, JSON.stringify(args));\nconst say = (value) => console.log(JSON.stringify(value));\n${script}`);
+  await writeFile(
+    join(user.dir, 'main.js'),
+    `const { writeFileSync } = require('node:fs');\nconst args = process.argv.slice(2);\nwriteFileSync(${JSON.stringify(join(user.dir, 'args.json'))}, JSON.stringify(args));\nconst say = (value) => console.log(JSON.stringify(value));\n${script}`,
+  );
   return { ...user, args: async () => JSON.parse(await readFile(join(user.dir, 'args.json'), 'utf8')) };
 }
 
@@ -26,7 +29,10 @@ test('backup of a stopped daemon is done by its own mode', async () => {
 
 test('backup of a running daemon is asked of it', async () => {
   await using user = await withDaemon('process.exit(9)');
-  await using control = await startServer((_seen, response) => void response.end('{"progress":{"done":1,"total":1}}\n{"result":{"file":"/b/live.db","bytes":10}}\n'), join(user.home, 'gatehouse.sock'));
+  await using control = await startServer(
+    (_seen, response) => void response.end('{"progress":{"done":1,"total":1}}\n{"result":{"file":"/b/live.db","bytes":10}}\n'),
+    join(user.home, 'gatehouse.sock'),
+  );
   expect(await user.run({ args: ['backup', 'live.db'] })).toMatchObject({ code: 0, out: 'Wrote /b/live.db, 10 B.\n' });
   expect(control.requests).toMatchObject([{ method: 'POST', path: '/control/backup', body: JSON.stringify({ file: join(user.dir, 'live.db') }) }]);
 });
@@ -35,25 +41,38 @@ test('an error of the job, or its silence, is a failure', async () => {
   await using failing = await withDaemon('say({ error: { code: "conflict", message: "The file exists.", hint: "Choose another." } });');
   expect(await failing.run({ args: ['backup'] })).toMatchObject({ code: 1, err: 'error: The file exists.\nhint: Choose another.\n' });
   await using silent = await withDaemon('console.error("broken"); process.exit(3)');
-  expect(await silent.run({ args: ['backup'] })).toMatchObject({ code: 1, err: expect.stringMatching(/^broken\nerror: Backup ended without a result/) });
+  expect(await silent.run({ args: ['backup'] })).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^broken\nerror: Backup ended without a result/),
+  });
 });
 
 test('restore wants a yes and a stopped daemon', async () => {
   await using user = await withDaemon(finished);
   expect(await user.run({ args: ['restore', 'copy.db'] })).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
-  expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({ code: 0, out: 'Restored /b/data.db, 2.0 KiB. What was there is in /h/old.db.\n' });
+  expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({
+    code: 0,
+    out: 'Restored /b/data.db, 2.0 KiB. What was there is in /h/old.db.\n',
+  });
   expect(await user.args()).toEqual(['--home', user.home, '--restore', join(user.dir, 'copy.db')]);
   await using _control = await startServer(() => ({ address: null, pid: 77, version: '0.1.0' }), join(user.home, 'gatehouse.sock'));
-  expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({ code: 1, err: expect.stringContaining('is running (process 77)') });
+  expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is running (process 77)'),
+  });
 });
 
 test('doctor joins the checks of the daemon file with those over the wire', async () => {
   await using server = await startServer(rpcAnswers({ 'system.ping': { pong: true, ts: 1 } }, { '/health': health }));
-  await using user = await withDaemon('say({ checks: [{ name: "node", status: "ok", detail: "v26.10.0" }, { name: "permissions", status: "warn", detail: "0755", hint: "chmod 700" }] });');
+  await using user = await withDaemon(
+    'say({ checks: [{ name: "node", status: "ok", detail: "v26.10.0" }, { name: "permissions", status: "warn", detail: "0755", hint: "chmod 700" }] });',
+  );
   const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
   const { code, out } = await user.run({ args: ['doctor'], env });
   expect(code).toBe(0);
-  expect(out).toBe(`ok    node         v26.10.0\nwarn  permissions  0755\n      chmod 700\nok    daemon       version 0.1.0 at ${server.url}: ok\nok    token        accepted\n`);
+  expect(out).toBe(
+    `ok    node         v26.10.0\nwarn  permissions  0755\n      chmod 700\nok    daemon       version 0.1.0 at ${server.url}: ok\nok    token        accepted\n`,
+  );
   expect(await user.args()).toEqual(['--home', user.home, '--doctor']);
 });
 
@@ -63,7 +82,10 @@ test('doctor ends with 1 when a check fails, also when it cannot look', async ()
   await using unbuilt = await createUser();
   const { code, out } = await unbuilt.run({ args: ['doctor', '-o', 'json'] });
   expect(code).toBe(1);
-  expect(JSON.parse(out).checks).toMatchObject([{ status: 'fail', hint: expect.stringContaining('npm start') }, { name: 'token', status: 'warn' }]);
+  expect(JSON.parse(out).checks).toMatchObject([
+    { status: 'fail', hint: expect.stringContaining('npm start') },
+    { name: 'token', status: 'warn' },
+  ]);
 });
 
 test('a daemon that does not run is a warning, a wrong token a failure', async () => {
@@ -74,7 +96,10 @@ test('a daemon that does not run is a warning, a wrong token a failure', async (
   await using server = await startServer(({ path }, response) => (path === '/health' ? health : void response.writeHead(401).end('{}')));
   const refused = await user.run({ args: ['doctor', '-o', 'json'], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } });
   expect(refused.code).toBe(1);
-  expect(JSON.parse(refused.out).checks).toMatchObject([{ name: 'daemon', status: 'ok' }, { name: 'token', status: 'fail' }]);
+  expect(JSON.parse(refused.out).checks).toMatchObject([
+    { name: 'daemon', status: 'ok' },
+    { name: 'token', status: 'fail' },
+  ]);
 });
 
 test('start becomes the daemon with its flags', async () => {

@@ -1,6 +1,6 @@
-import { type Client, createClient, GatehouseError } from '@gatehouse/client';
+import { type Client, GatehouseError } from '@gatehouse/client';
 import type { Command } from 'commander';
-import { findTarget, homeDir } from '../connection/target.ts';
+import { connect, homeDir } from '../connection/target.ts';
 import { exitCode } from '../exit-codes.ts';
 import { CliError, describeFailure } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
@@ -43,18 +43,27 @@ async function offlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
 async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
   const checks: Check[] = [];
   try {
-    const target = await findTarget(flags, io);
-    const client = createClient({ ...target, retry: { retries: 0 } });
+    const { client, url } = await connect(flags, io);
     const health = await client.health({ timeoutMs: 5_000 });
-    checks.push({ name: 'daemon', status: health.status === 'ok' ? 'ok' : 'warn', detail: `version ${health.version} at ${target.url}: ${health.status}` });
-    checks.push(...Object.entries(health.checks).flatMap(([name, check]) => (check.status === 'ok' ? [] : [{ name, status: 'warn' as const, detail: check.detail ?? check.status }])));
+    checks.push({ name: 'daemon', status: health.status === 'ok' ? 'ok' : 'warn', detail: `version ${health.version} at ${url}: ${health.status}` });
+    checks.push(
+      ...Object.entries(health.checks).flatMap(([name, check]) =>
+        check.status === 'ok' ? [] : [{ name, status: 'warn' as const, detail: check.detail ?? check.status }],
+      ),
+    );
     checks.push(await tokenCheck(client));
   } catch (error) {
     const { message, hint } = describeFailure(error);
     // A home in which no daemon has made a token yet, or where none runs, is no fault in itself.
-    if (error instanceof CliError && error.exitCode === exitCode.refused) return [...checks, { name: 'token', status: 'warn', detail: message, hint }];
+    if (error instanceof CliError && error.exitCode === exitCode.refused)
+      return [...checks, { name: 'token', status: 'warn', detail: message, hint }];
     const isStopped = error instanceof GatehouseError && error.code === 'connection_failed';
-    checks.push({ name: 'daemon', status: isStopped ? 'warn' : 'fail', detail: isStopped ? 'not running' : message, hint: isStopped ? '`gatehouse start` starts it.' : hint });
+    checks.push({
+      name: 'daemon',
+      status: isStopped ? 'warn' : 'fail',
+      detail: isStopped ? 'not running' : message,
+      hint: isStopped ? '`gatehouse start` starts it.' : hint,
+    });
   }
   return checks;
 }

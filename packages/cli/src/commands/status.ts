@@ -17,7 +17,10 @@ export function addStatusCommand(program: Command, io: Io): void {
       const status = await gatewayStatus(client);
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify({ url, health, status: status ?? null }));
       printLine(io.stdout, `Gatehouse ${health.version} at ${url}: ${health.status}, up ${renderDuration(health.uptimeMs)}`);
-      printLine(io.stdout, renderColumns([...checkRows(health), ...(status === undefined ? [['details', 'need a token with scope admin']] : statusRows(status))]));
+      printLine(
+        io.stdout,
+        renderColumns([...checkRows(health), ...(status === undefined ? [['details', 'need a token with scope admin']] : statusRows(status))]),
+      );
     });
 }
 
@@ -30,8 +33,11 @@ async function gatewayStatus(client: Client): Promise<Result<'gateway.status'> |
   }
 }
 
+/** Only what is not as it should be. */
 function checkRows({ checks }: Health): string[][] {
-  return Object.entries(checks).map(([name, { status, detail }]) => [name, detail === undefined ? status : `${status}: ${detail}`]);
+  return Object.entries(checks).flatMap(([name, { status, detail }]) =>
+    status === 'ok' ? [] : [[name, detail === undefined ? status : `${status}: ${detail}`]],
+  );
 }
 
 function statusRows({ pid, nodeVersion, memoryUsage, connections, turns, storage, configPaths }: Result<'gateway.status'>): string[][] {

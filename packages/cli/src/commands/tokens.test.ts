@@ -5,7 +5,13 @@ import { rpcAnswers, startServer, token } from '../testing/servers.ts';
 const secret = 'gh_a-secret-that-is-shown-once-and-never-again';
 const created = { id: 'ci', secret, scopes: ['rpc'], createdAt: 1_790_000_000_000, message: 'Store the secret now.' };
 const answers = rpcAnswers({
-  'tokens.list': { tokens: [{ id: 'ops', scopes: ['*'], source: 'config' }, { id: 'ci', scopes: ['rpc', 'api'], source: 'created', agents: ['scout'], createdAt: 1_790_000_000_000 }], total: 2 },
+  'tokens.list': {
+    tokens: [
+      { id: 'ops', scopes: ['*'], source: 'config' },
+      { id: 'ci', scopes: ['rpc', 'api'], source: 'created', agents: ['scout'], createdAt: 1_790_000_000_000 },
+    ],
+    total: 2,
+  },
   'tokens.create': created,
   'tokens.rotate': { ...created, rotated: true },
   'tokens.revoke': { id: 'ci', revoked: true, message: 'Gone.' },

@@ -10,7 +10,10 @@ type Scope = ParamsInput<'tokens.create'>['scopes'][number];
 
 /** `gatehouse tokens list | create | revoke | rotate`. */
 export function addTokensCommand(program: Command, io: Io): void {
-  const tokens = program.command('tokens').summary('list, create, revoke and rotate access tokens').description('Manages access tokens; needs a token with scope admin.');
+  const tokens = program
+    .command('tokens')
+    .summary('list, create, revoke and rotate access tokens')
+    .description('Manages access tokens; needs a token with scope admin.');
 
   withConnection(tokens.command('list'))
     .description('Lists the tokens in force. Secrets are never shown again.')
@@ -26,17 +29,19 @@ export function addTokensCommand(program: Command, io: Io): void {
     .option('--scope <scope...>', 'what it opens: rpc, api, ws, admin, mcp-client or * (default: rpc)')
     .option('--agent <id...>', 'the only agents that it may reach')
     .option('--expires-in <time>', 'how long it is valid, such as 90d, 12h or 30m (default: for ever)')
-    .action(async ({ id, scope, agent, expiresIn, ...flags }: CommonFlags & { id?: string; scope?: string[]; agent?: string[]; expiresIn?: string }) => {
-      const { client } = await connect(flags, io);
-      const created = await client.call('tokens.create', {
-        // An empty list would mean every scope, so the narrow one is spelled out. The server judges the names.
-        scopes: (scope ?? ['rpc']) as Scope[],
-        ...(id === undefined ? {} : { id }),
-        ...(agent === undefined ? {} : { agents: agent }),
-        ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod(expiresIn) }),
-      });
-      printSecret(created, flags, io);
-    });
+    .action(
+      async ({ id, scope, agent, expiresIn, ...flags }: CommonFlags & { id?: string; scope?: string[]; agent?: string[]; expiresIn?: string }) => {
+        const { client } = await connect(flags, io);
+        const created = await client.call('tokens.create', {
+          // An empty list would mean every scope, so the narrow one is spelled out. The server judges the names.
+          scopes: (scope ?? ['rpc']) as Scope[],
+          ...(id === undefined ? {} : { id }),
+          ...(agent === undefined ? {} : { agents: agent }),
+          ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod(expiresIn) }),
+        });
+        printSecret(created, flags, io);
+      },
+    );
 
   withConnection(tokens.command('revoke <id>'))
     .description('Revokes a token at once; its open connections are closed.')
@@ -57,14 +62,25 @@ export function addTokensCommand(program: Command, io: Io): void {
 function tokenTable(tokens: Result<'tokens.list'>['tokens']): string {
   return renderTable(
     ['Id', 'Scopes', 'Agents', 'From', 'Created', 'Expires', 'Last used'],
-    tokens.map((one) => [one.id, one.scopes.join(' '), one.agents?.join(' ') ?? 'all', one.source, renderTime(one.createdAt), renderTime(one.expiresAt), renderTime(one.lastUsedAt)]),
+    tokens.map((one) => [
+      one.id,
+      one.scopes.join(' '),
+      one.agents?.join(' ') ?? 'all',
+      one.source,
+      renderTime(one.createdAt),
+      renderTime(one.expiresAt),
+      renderTime(one.lastUsedAt),
+    ]),
   );
 }
 
 /** The secret alone goes to standard output, so that it can be redirected into a file. */
 function printSecret(created: Result<'tokens.create'>, flags: CommonFlags, io: Io): void {
   if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(created));
-  printLine(io.stderr, `Token ${created.id}, scopes ${created.scopes.join(' ')}${created.expiresAt === undefined ? '' : `, expires ${renderTime(created.expiresAt)}`}. ${created.message}`);
+  printLine(
+    io.stderr,
+    `Token ${created.id}, scopes ${created.scopes.join(' ')}${created.expiresAt === undefined ? '' : `, expires ${renderTime(created.expiresAt)}`}. ${created.message}`,
+  );
   printLine(io.stdout, created.secret);
 }
 

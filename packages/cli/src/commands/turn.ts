@@ -37,5 +37,6 @@ export async function runTurn(client: Client, request: ChatRequest, { signal, on
 /** Says why an answer may be incomplete. */
 export function noteFinish({ finishReason, wasStopped }: Turn, io: Io): void {
   if (wasStopped) printLine(io.stderr, '(stopped)');
-  else if (finishReason !== undefined && finishReason !== 'stop' && finishReason !== 'command') printLine(io.stderr, `(ended early: ${finishReason})`);
+  else if (finishReason !== undefined && finishReason !== 'stop' && finishReason !== 'command')
+    printLine(io.stderr, `(ended early: ${finishReason})`);
 }

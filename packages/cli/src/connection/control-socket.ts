@@ -22,11 +22,15 @@ interface ControlRequest {
 /** Sends one request over the owner-only socket; undefined when no daemon listens there. */
 function send(socketFile: string, { method, path, headers, body, signal }: ControlRequest): Promise<IncomingMessage | undefined> {
   return new Promise((resolve, reject) => {
-    const outgoing = request({ socketPath: socketFile, method, path, headers: { host: 'localhost', ...headers }, ...(signal === undefined ? {} : { signal }) }, resolve);
+    const outgoing = request(
+      { socketPath: socketFile, method, path, headers: { host: 'localhost', ...headers }, ...(signal === undefined ? {} : { signal }) },
+      resolve,
+    );
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       // EINVAL and ENAMETOOLONG: the path is longer than a socket address takes, so no daemon can listen there either.
       if (['ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'EINVAL', 'ENAMETOOLONG'].includes(error.code ?? '')) resolve(undefined);
-      else if (error.code === 'EACCES') reject(new CliError(`${socketFile} belongs to another user.`, { hint: 'Run this command as the user that runs the daemon.' }));
+      else if (error.code === 'EACCES')
+        reject(new CliError(`${socketFile} belongs to another user.`, { hint: 'Run this command as the user that runs the daemon.' }));
       else reject(error);
     });
     outgoing.end(body);
@@ -60,7 +64,9 @@ export function socketFetch(socketFile: string): Fetch {
       signal: init.signal ?? undefined,
     });
     if (incoming === undefined) throw new Error(`no daemon listens on ${socketFile}`);
-    const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values]) => (values ?? []).map((value): [string, string] => [name, value]));
+    const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values]) =>
+      (values ?? []).map((value): [string, string] => [name, value]),
+    );
     const status = incoming.statusCode ?? 500;
     return new Response(status === 204 ? null : Readable.toWeb(incoming), { status, headers });
   };

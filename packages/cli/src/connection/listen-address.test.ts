@@ -6,7 +6,10 @@ const env = { PORT: '5005' };
 test.each([
   ['', 'http://127.0.0.1:4766'],
   ['gateway:\n  port: 5001\n  host: 127.0.0.2\n', 'http://127.0.0.2:5001'],
-  ['# gateway:\n#   port: 1\nproviders:\n  local:\n    port: 7\ngateway:\n  # a comment\n  host: "0.0.0.0"\n\n  port: 5002 # where\nrouting: {}\n', 'http://127.0.0.1:5002'],
+  [
+    '# gateway:\n#   port: 1\nproviders:\n  local:\n    port: 7\ngateway:\n  # a comment\n  host: "0.0.0.0"\n\n  port: 5002 # where\nrouting: {}\n',
+    'http://127.0.0.1:5002',
+  ],
   ['gateway: { host: "::1", port: 5003 }\n', 'http://[::1]:5003'],
   ['gateway:\r\n    web:\r\n      port: 9\r\n    port: 5004\r\n', 'http://127.0.0.1:5004'],
   ["gateway:\n  'port': '${PORT}'\n", 'http://127.0.0.1:5005'],

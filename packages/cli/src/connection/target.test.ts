@@ -34,7 +34,10 @@ test('a running daemon says itself where it listens', async () => {
 test('without a listener the owner-only socket carries the calls, and no token', async () => {
   await using user = await withHome('gateway: { enabled: false }\n');
   const info = { address: null, pid: 1, version: '0.1.0' };
-  await using control = await startServer((seen, response) => (seen.path === '/control/info' ? info : ping(seen, response)), join(user.home, 'gatehouse.sock'));
+  await using control = await startServer(
+    (seen, response) => (seen.path === '/control/info' ? info : ping(seen, response)),
+    join(user.home, 'gatehouse.sock'),
+  );
   expect(await user.run({ args: call })).toMatchObject({ code: 0, out: pong });
   expect(control.requests[1]).toMatchObject({ path: '/rpc', method: 'POST' });
   expect(control.requests[1]?.headers.authorization).toBeUndefined();
@@ -47,8 +50,19 @@ test('flags win over the environment, the environment over the home folder', asy
   const port = new URL(server.url).port;
   expect((await user.run({ args: call, env: { GATEHOUSE_PORT: port } })).code).toBe(0);
   expect((await user.run({ args: call, env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: 'from-the-environment' } })).code).toBe(0);
-  expect((await user.run({ args: [...call, '--url', server.url, '--token-file', 'other-token'], env: { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: 'x' } })).code).toBe(0);
-  expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${token}`, 'Bearer from-the-environment', 'Bearer another-token-of-more-than-32-characters']);
+  expect(
+    (
+      await user.run({
+        args: [...call, '--url', server.url, '--token-file', 'other-token'],
+        env: { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: 'x' },
+      })
+    ).code,
+  ).toBe(0);
+  expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+    `Bearer ${token}`,
+    'Bearer from-the-environment',
+    'Bearer another-token-of-more-than-32-characters',
+  ]);
   expect((await user.run({ args: [...call, '--home', user.home], env: { GATEHOUSE_URL: server.url } })).code).toBe(3);
 });
 

@@ -34,7 +34,7 @@ export function controlSocketFile(home: string): string {
  * says over its owner-only socket, then `config.yaml`, then the default address.
  */
 export async function findTarget(flags: ConnectionFlags, io: Io): Promise<Target> {
-  const explicit = flags.url ?? (flags.home === undefined ? (io.env['GATEHOUSE_URL'] || portUrl(io.env['GATEHOUSE_PORT'])) : undefined);
+  const explicit = flags.url ?? (flags.home === undefined ? io.env['GATEHOUSE_URL'] || portUrl(io.env['GATEHOUSE_PORT']) : undefined);
   if (explicit !== undefined) {
     const url = parseUrl(explicit);
     return { url: url.href.replace(/\/$/, ''), token: await findToken(flags, io, isLoopback(url)), fetch: undefined };
@@ -48,7 +48,8 @@ export async function findTarget(flags: ConnectionFlags, io: Io): Promise<Target
 
 export async function connect(flags: ConnectionFlags, io: Io): Promise<{ client: Client; url: string }> {
   const target = await findTarget(flags, io);
-  return { client: createClient(target), url: target.url };
+  // A person waits at the terminal: what failed is said at once, the hint says what to do.
+  return { client: createClient({ ...target, retry: { retries: 0 } }), url: target.url };
 }
 
 /** The token of the home folder is for the daemon of this machine: it never goes to another host. */
@@ -63,8 +64,13 @@ async function findToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): P
   const file = join(homeDir(flags, io), 'token');
   const text = mayUseHome ? await readText(file) : undefined;
   if (text !== undefined) return oneLine(text, file);
-  const looked = mayUseHome ? `There is no token: ${file} does not exist and GATEHOUSE_TOKEN is not set.` : 'There is no token for this host: the one of the home folder stays on this machine.';
-  throw new CliError(looked, { exitCode: exitCode.refused, hint: 'Give one with --token-file FILE or GATEHOUSE_TOKEN; the daemon makes the first one when it starts.' });
+  const looked = mayUseHome
+    ? `There is no token: ${file} does not exist and GATEHOUSE_TOKEN is not set.`
+    : 'There is no token for this host: the one of the home folder stays on this machine.';
+  throw new CliError(looked, {
+    exitCode: exitCode.refused,
+    hint: 'Give one with --token-file FILE or GATEHOUSE_TOKEN; the daemon makes the first one when it starts.',
+  });
 }
 
 function oneLine(text: string, where: string): string {

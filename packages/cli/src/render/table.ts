@@ -10,7 +10,14 @@ export function renderColumns(rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map(cellText));
   const widths: number[] = [];
   for (const row of texts) row.forEach((text, column) => (widths[column] = Math.max(widths[column] ?? 0, text.length)));
-  return texts.map((row) => row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('  ').trimEnd()).join('\n');
+  return texts
+    .map((row) =>
+      row
+        .map((text, column) => text.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 function cellText(cell: Cell): string {

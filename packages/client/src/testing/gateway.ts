@@ -23,7 +23,13 @@ export async function startGateway(script: GatewayScript) {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const seen: SeenRequest = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString(), response };
+      const seen: SeenRequest = {
+        method: request.method ?? '',
+        path: request.url ?? '',
+        headers: request.headers,
+        body: Buffer.concat(chunks).toString(),
+        response,
+      };
       requests.push(seen);
       const answer = script.http?.(seen);
       if (answer !== undefined) response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));

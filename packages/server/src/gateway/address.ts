@@ -57,5 +57,10 @@ function parse(text: string): Address | undefined {
 }
 
 function keyOf(address: Address): string {
-  return address.kind() === 'ipv4' ? address.toString() : `${(address as ipaddr.IPv6).parts.slice(0, 4).map((part) => part.toString(16)).join(':')}::/64`;
+  return address.kind() === 'ipv4'
+    ? address.toString()
+    : `${(address as ipaddr.IPv6).parts
+        .slice(0, 4)
+        .map((part) => part.toString(16))
+        .join(':')}::/64`;
 }

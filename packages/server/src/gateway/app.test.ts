@@ -40,26 +40,49 @@ describe('the order of checks', () => {
     expect(JSON.stringify(await response.json())).toContain('This path takes');
   });
 
-  it.each(['//health', '/health/', '/health/../v1/models', '/%68ealth', '/healthx', '/v1//models', '/v1/models/', '/V1/models', '/v1\\models'])('knows no route behind %s', async (path) => {
-    const { text } = await raw(fixture, [`GET ${path} HTTP/1.1`, 'host: localhost', `authorization: Bearer ${testTokens.all}`, 'connection: close']);
-    expect(text).toMatch(/^HTTP\/1\.1 404 /);
-  });
+  it.each(['//health', '/health/', '/health/../v1/models', '/%68ealth', '/healthx', '/v1//models', '/v1/models/', '/V1/models', '/v1\\models'])(
+    'knows no route behind %s',
+    async (path) => {
+      const { text } = await raw(fixture, [
+        `GET ${path} HTTP/1.1`,
+        'host: localhost',
+        `authorization: Bearer ${testTokens.all}`,
+        'connection: close',
+      ]);
+      expect(text).toMatch(/^HTTP\/1\.1 404 /);
+    },
+  );
 
   it('puts the request id, nosniff and the limits on every answer, and takes over a well-formed id', async () => {
     const response = await get(fixture, '/v1/models', testTokens.api, { 'x-request-id': 'client.id-1' });
-    expect(Object.fromEntries(response.headers)).toMatchObject({ 'x-request-id': 'client.id-1', 'x-content-type-options': 'nosniff', 'ratelimit-limit': '10000', 'ratelimit-policy': '10000;w=60', 'ratelimit-reset': expect.stringMatching(/^\d+$/) });
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'x-request-id': 'client.id-1',
+      'x-content-type-options': 'nosniff',
+      'ratelimit-limit': '10000',
+      'ratelimit-policy': '10000;w=60',
+      'ratelimit-reset': expect.stringMatching(/^\d+$/),
+    });
     expect((await get(fixture, '/health', undefined, { 'x-request-id': 'a b<script>' })).headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/);
   });
 
   describe('scope table (A3)', () => {
-    const cells = Object.entries(routes).flatMap(([name, route]) => (name === 'ws' ? [] : Object.keys(testTokens).map((token) => [name, route.path.replace('*id', 'local/test-model'), route, token] as const)));
-    const opens: Record<string, readonly string[]> = { none: Object.keys(testTokens), any: Object.keys(testTokens), v1: ['rpc', 'api', 'all', 'empty'] };
+    const cells = Object.entries(routes).flatMap(([name, route]) =>
+      name === 'ws' ? [] : Object.keys(testTokens).map((token) => [name, route.path.replace('*id', 'local/test-model'), route, token] as const),
+    );
+    const opens: Record<string, readonly string[]> = {
+      none: Object.keys(testTokens),
+      any: Object.keys(testTokens),
+      v1: ['rpc', 'api', 'all', 'empty'],
+    };
     it.each(cells)('%s %s %s %s', async (_name, path, route, token) => {
       const secret = testTokens[token as keyof typeof testTokens];
       const response = route.method === 'POST' ? await post(fixture.address + path, secret, {}) : await get(fixture, path, secret);
       const passes = opens[route.scope]?.includes(token) ?? false;
       expect(response.status === 403).toBe(!passes);
-      if (!passes) expect(await response.json()).toEqual({ error: { message: "Insufficient scope: requires 'v1'", type: 'permission_error', param: null, code: null } });
+      if (!passes)
+        expect(await response.json()).toEqual({
+          error: { message: "Insufficient scope: requires 'v1'", type: 'permission_error', param: null, code: null },
+        });
       else await response.body?.cancel();
     });
 
@@ -71,7 +94,10 @@ describe('the order of checks', () => {
         expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
       }
       const wrong = await get(fixture, '/v1/models', wrongToken);
-      expect([wrong.status, await wrong.json()]).toEqual([401, { error: { message: 'The bearer token is not valid', type: 'authentication_error', param: null, code: null } }]);
+      expect([wrong.status, await wrong.json()]).toEqual([
+        401,
+        { error: { message: 'The bearer token is not valid', type: 'authentication_error', param: null, code: null } },
+      ]);
       const query = await get(fixture, `/v1/models?token=${testTokens.all}`);
       expect(query.status).toBe(401);
     });
@@ -83,17 +109,31 @@ describe('the order of checks', () => {
   });
 
   describe('Host and Origin (A9)', () => {
-    const request = (headers: readonly string[], method = 'GET', path = '/v1/models'): Promise<{ text: string }> => raw(fixture, [`${method} ${path} HTTP/1.1`, ...headers, `authorization: Bearer ${testTokens.all}`, 'connection: close']);
+    const request = (headers: readonly string[], method = 'GET', path = '/v1/models'): Promise<{ text: string }> =>
+      raw(fixture, [`${method} ${path} HTTP/1.1`, ...headers, `authorization: Bearer ${testTokens.all}`, 'connection: close']);
 
-    it.each(['localhost', 'localhost:1', '127.0.0.1:4766', '127.9.9.9', '[::1]:80', 'LOCALHOST', 'app.localhost', 'gate.example:443', 'Gate.Example.'])('answers to host %s', async (host) => {
+    it.each([
+      'localhost',
+      'localhost:1',
+      '127.0.0.1:4766',
+      '127.9.9.9',
+      '[::1]:80',
+      'LOCALHOST',
+      'app.localhost',
+      'gate.example:443',
+      'Gate.Example.',
+    ])('answers to host %s', async (host) => {
       expect((await request([`host: ${host}`])).text).toMatch(/^HTTP\/1\.1 200 /);
     });
 
-    it.each(['evil.example:4766', 'localhost.evil.example', '127.0.0.1.evil.example', 'evillocalhost', '10.0.0.1', '[::2]', ''])('refuses host "%s"', async (host) => {
-      const { text } = await request([`host: ${host}`]);
-      expect(text).toMatch(/^HTTP\/1\.1 403 /);
-      expect(text).toContain('permission_error');
-    });
+    it.each(['evil.example:4766', 'localhost.evil.example', '127.0.0.1.evil.example', 'evillocalhost', '10.0.0.1', '[::2]', ''])(
+      'refuses host "%s"',
+      async (host) => {
+        const { text } = await request([`host: ${host}`]);
+        expect(text).toMatch(/^HTTP\/1\.1 403 /);
+        expect(text).toContain('permission_error');
+      },
+    );
 
     it.each([
       ['origin: https://evil.example'],
@@ -111,7 +151,9 @@ describe('the order of checks', () => {
     });
 
     it('lets its own pages and the configured origins in, and tells browsers so', async () => {
-      expect((await request(['host: localhost:4766', 'origin: http://localhost:4766', 'sec-fetch-site: same-origin'])).text).toMatch(/^HTTP\/1\.1 200 /);
+      expect((await request(['host: localhost:4766', 'origin: http://localhost:4766', 'sec-fetch-site: same-origin'])).text).toMatch(
+        /^HTTP\/1\.1 200 /,
+      );
       const { text } = await request(['host: localhost', 'origin: https://app.example', 'sec-fetch-site: cross-site']);
       expect(text).toMatch(/^HTTP\/1\.1 200 /);
       expect(text.toLowerCase()).toContain('access-control-allow-origin: https://app.example\r\n');
@@ -119,7 +161,14 @@ describe('the order of checks', () => {
     });
 
     it('answers a preflight without a token', async () => {
-      const { text } = await raw(fixture, ['OPTIONS /v1/chat/completions HTTP/1.1', 'host: localhost', 'origin: https://app.example', 'access-control-request-method: POST', 'access-control-request-headers: authorization, x-stainless-os', 'connection: close']);
+      const { text } = await raw(fixture, [
+        'OPTIONS /v1/chat/completions HTTP/1.1',
+        'host: localhost',
+        'origin: https://app.example',
+        'access-control-request-method: POST',
+        'access-control-request-headers: authorization, x-stainless-os',
+        'connection: close',
+      ]);
       expect(text).toMatch(/^HTTP\/1\.1 204 /);
       expect(text.toLowerCase()).toContain('access-control-allow-methods: post\r\n');
       expect(text.toLowerCase()).toContain('access-control-allow-headers: authorization, x-stainless-os\r\n');
@@ -131,13 +180,23 @@ describe('the order of checks', () => {
     expect(await (await get(fixture, '/openapi.json')).json()).toEqual({ openapi: '3.1.0' });
     expect(await (await get(fixture, '/openrpc.json')).json()).toEqual({ openrpc: '1.3.2' });
     const ws = await get(fixture, '/ws', testTokens.all);
-    expect([ws.status, ws.headers.get('upgrade'), await ws.json()]).toEqual([426, 'websocket', { jsonrpc: '2.0', error: expect.objectContaining({ code: -32600 }), id: null }]);
+    expect([ws.status, ws.headers.get('upgrade'), await ws.json()]).toEqual([
+      426,
+      'websocket',
+      { jsonrpc: '2.0', error: expect.objectContaining({ code: -32600 }), id: null },
+    ]);
     const head = await fetch(`${fixture.address}/health`, { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);
   });
 
   it('answers an offer of h2c as an ordinary request', async () => {
-    const { text } = await raw(fixture, ['GET /health HTTP/1.1', 'host: localhost', 'connection: upgrade, http2-settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__']);
+    const { text } = await raw(fixture, [
+      'GET /health HTTP/1.1',
+      'host: localhost',
+      'connection: upgrade, http2-settings',
+      'upgrade: h2c',
+      'http2-settings: AAMAAABkAAQAAP__',
+    ]);
     expect(text).toMatch(/^HTTP\/1\.1 200 /);
   });
 });
@@ -147,12 +206,22 @@ describe('the rate limiter (B5, B6)', () => {
     await using fixture = await startGateway({ config: { rateLimit: { windowMs: 60_000, maxRequests: 100 } } });
     for (let i = 0; i < 100; i++) expect((await get(fixture, '/v1/models', testTokens.api)).status).toBe(200);
     const limited = await get(fixture, '/v1/models', testTokens.api);
-    expect([limited.status, await limited.json()]).toEqual([429, { error: { message: 'Rate limit exceeded', type: 'rate_limit_error', param: null, code: null } }]);
+    expect([limited.status, await limited.json()]).toEqual([
+      429,
+      { error: { message: 'Rate limit exceeded', type: 'rate_limit_error', param: null, code: null } },
+    ]);
     expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(limited.headers.get('ratelimit-remaining')).toBe('0');
     expect((await get(fixture, '/v1/models', testTokens.rpc)).status).toBe(200);
     const rpc = await post(`${fixture.address}/rpc`, testTokens.api, { jsonrpc: '2.0', method: 'system.ping', id: 1 });
-    expect([rpc.status, await rpc.json()]).toEqual([429, { jsonrpc: '2.0', id: null, error: { code: -32000, message: 'Rate limit exceeded', data: { code: 'rate_limited', retryAfterMs: expect.any(Number) } } }]);
+    expect([rpc.status, await rpc.json()]).toEqual([
+      429,
+      {
+        jsonrpc: '2.0',
+        id: null,
+        error: { code: -32000, message: 'Rate limit exceeded', data: { code: 'rate_limited', retryAfterMs: expect.any(Number) } },
+      },
+    ]);
 
     for (let i = 0; i < 150; i++) expect((await get(fixture, i % 2 === 0 ? '/health' : '/api/health')).status).toBe(200);
     for (let i = 0; i < 100; i++) await (await get(fixture, '/healthx')).body?.cancel();
@@ -196,13 +265,28 @@ describe('faults of our own (A13)', () => {
     };
     const logged: unknown[] = [];
     const { silentLog } = await import('../kernel/log.ts');
-    await using fixture = await startGateway({ turn: async () => boom(), handlers: { 'system.ping': async () => boom() }, deps: { health: boom }, log: { ...silentLog, error: (fields) => void logged.push(fields) } });
+    await using fixture = await startGateway({
+      turn: async () => boom(),
+      handlers: { 'system.ping': async () => boom() },
+      deps: { health: boom },
+      log: { ...silentLog, error: (fields) => void logged.push(fields) },
+    });
     const chat = await post(`${fixture.address}/v1/chat/completions`, testTokens.all, { model: 'm', messages: [{ role: 'user', content: 'hi' }] });
     expect([chat.status, await chat.json()]).toEqual([500, { error: { message: 'Internal error', type: 'server_error', param: null, code: null } }]);
     const health = await get(fixture, '/health');
-    expect([health.status, await health.json()]).toEqual([500, { error: 'Internal error', code: 'internal', requestId: health.headers.get('x-request-id') }]);
+    expect([health.status, await health.json()]).toEqual([
+      500,
+      { error: 'Internal error', code: 'internal', requestId: health.headers.get('x-request-id') },
+    ]);
     const rpc = await post(`${fixture.address}/rpc`, testTokens.all, { jsonrpc: '2.0', method: 'system.ping', id: 7 });
-    expect([rpc.status, await rpc.json()]).toEqual([200, { jsonrpc: '2.0', id: 7, error: { code: -32603, message: 'Internal error', data: { code: 'internal', requestId: rpc.headers.get('x-request-id') } } }]);
+    expect([rpc.status, await rpc.json()]).toEqual([
+      200,
+      {
+        jsonrpc: '2.0',
+        id: 7,
+        error: { code: -32603, message: 'Internal error', data: { code: 'internal', requestId: rpc.headers.get('x-request-id') } },
+      },
+    ]);
     expect(logged).toHaveLength(3);
     expect(fixture.events.map((event) => event.kind)).toContain('system:error');
   });
@@ -214,7 +298,11 @@ it('serves the owner without token, limit or Host, with every scope', async () =
   await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
   const bound = socket.address();
   const address = `http://127.0.0.1:${typeof bound === 'object' && bound !== null ? bound.port : 0}`;
-  for (const id of [1, 2, 3]) expect(await (await post(`${address}/rpc`, undefined, { jsonrpc: '2.0', method: 'tokens.list', params: {}, id })).json()).toMatchObject({ id, result: { total: 1 } });
+  for (const id of [1, 2, 3])
+    expect(await (await post(`${address}/rpc`, undefined, { jsonrpc: '2.0', method: 'tokens.list', params: {}, id })).json()).toMatchObject({
+      id,
+      result: { total: 1 },
+    });
   expect((await fetch(`${address}/v1/models`, { headers: { authorization: `Bearer ${wrongToken}` } })).status).toBe(200);
   socket.close();
   socket.closeAllConnections();
@@ -223,7 +311,10 @@ it('serves the owner without token, limit or Host, with every scope', async () =
 describe('start and end', () => {
   it('says that the port is taken', async () => {
     await using first = await startGateway();
-    await expect(startGateway({ config: { port: first.port } })).rejects.toMatchObject({ code: 'port_in_use', message: expect.stringContaining(`127.0.0.1:${first.port}`) });
+    await expect(startGateway({ config: { port: first.port } })).rejects.toMatchObject({
+      code: 'port_in_use',
+      message: expect.stringContaining(`127.0.0.1:${first.port}`),
+    });
   });
 
   it('drains: finishes what runs, accepts nothing new', async () => {

@@ -77,7 +77,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const router = createRouter();
   const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
   const handlers = createRouteHandlers(deps, { dispatch, limiter, draining: () => draining });
-  const door = createWebSocketDoor({ ...deps, dispatch, onClose: settle, limits: { maxMessageBytes: config.wsMaxMessageBytes, maxInFlight: config.wsMaxInFlight, ...config.wsMessageRateLimit } });
+  const door = createWebSocketDoor({
+    ...deps,
+    dispatch,
+    onClose: settle,
+    limits: { maxMessageBytes: config.wsMaxMessageBytes, maxInFlight: config.wsMaxInFlight, ...config.wsMessageRateLimit },
+  });
   const guard = createSocketGuard({ clock });
   const server = createListener({ maxConnections: config.maxConnections, isSocketPath: (path) => path === routes.ws.path });
   const open = new Set<HttpCall>();
@@ -128,7 +133,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
     if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
   }
 
-  function onRequest(incoming: IncomingMessage, outgoing: ServerResponse, how: { readonly expectsContinue?: boolean; readonly identity?: Identity } = {}): void {
+  function onRequest(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    how: { readonly expectsContinue?: boolean; readonly identity?: Identity } = {},
+  ): void {
     const address = addressOf(incoming);
     const call = new HttpCall(incoming, outgoing, address.text);
     call.expectsContinue = how.expectsContinue ?? false;
@@ -252,7 +261,11 @@ function notFound(call: HttpCall, allow: readonly string[]): AppError {
 function authorize(call: HttpCall, route: Route): void {
   if (route.scope === 'none') return;
   if (call.identity === undefined) {
-    throw new AppError('unauthenticated', bearerOf(call.incoming) === undefined ? 'A bearer token is required: Authorization: Bearer <token>' : 'The bearer token is not valid');
+    throw new AppError(
+      'unauthenticated',
+      bearerOf(call.incoming) === undefined ? 'A bearer token is required: Authorization: Bearer <token>' : 'The bearer token is not valid',
+    );
   }
-  if (!allows(call.identity.scopes, route.scope)) throw new AppError('insufficient_scope', `Insufficient scope: requires '${route.scope}'`, { required: route.scope });
+  if (!allows(call.identity.scopes, route.scope))
+    throw new AppError('insufficient_scope', `Insufficient scope: requires '${route.scope}'`, { required: route.scope });
 }

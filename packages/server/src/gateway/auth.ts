@@ -27,22 +27,33 @@ export interface Authenticator {
   authenticate(secret: string, address: ClientAddress): Identity | undefined;
 }
 
-export function createAuthenticator(deps: { readonly tokens: TokensApi; readonly clock: Clock; readonly bus: EventBus; readonly log: Log }): Authenticator {
+export function createAuthenticator(deps: {
+  readonly tokens: TokensApi;
+  readonly clock: Clock;
+  readonly bus: EventBus;
+  readonly log: Log;
+}): Authenticator {
   const { tokens, clock, bus, log } = deps;
   const failures = new Map<string, SlidingWindow>();
 
   function recordFailure(address: ClientAddress, now: number): void {
     const window = failures.get(address.key) ?? new SlidingWindow(maxFailures, windowMs);
     failures.delete(address.key);
-    if (failures.size >= maxAddresses) for (const oldest of failures.keys()) {
-      failures.delete(oldest);
-      break;
-    }
+    if (failures.size >= maxAddresses)
+      for (const oldest of failures.keys()) {
+        failures.delete(oldest);
+        break;
+      }
     failures.set(address.key, window);
     window.add(now);
     if (window.waitMs(now) === 0) return;
     log.warn({ remoteAddress: address.text }, 'Too many failed logins; further ones from this address are refused for a while');
-    bus.emit('security:warn', { category: 'failed_logins', message: `${maxFailures} failed logins within a minute; further ones from this address are refused for a while`, remoteAddress: address.text, timestamp: clock.now() });
+    bus.emit('security:warn', {
+      category: 'failed_logins',
+      message: `${maxFailures} failed logins within a minute; further ones from this address are refused for a while`,
+      remoteAddress: address.text,
+      timestamp: clock.now(),
+    });
   }
 
   return {

@@ -11,7 +11,8 @@ function bodyOf(bytes: number): string {
   return empty.replace('""', `"${'x'.repeat(bytes - empty.length)}"`);
 }
 
-const head = (...more: readonly string[]): string => [`POST ${path} HTTP/1.1`, 'host: localhost', `authorization: Bearer ${testTokens.all}`, 'content-type: application/json', ...more].join('\r\n');
+const head = (...more: readonly string[]): string =>
+  [`POST ${path} HTTP/1.1`, 'host: localhost', `authorization: Bearer ${testTokens.all}`, 'content-type: application/json', ...more].join('\r\n');
 
 describe('request bodies (B1, B2, B8)', () => {
   let fixture: Awaited<ReturnType<typeof startGateway>>;
@@ -29,7 +30,11 @@ describe('request bodies (B1, B2, B8)', () => {
   it('takes exactly the limit and refuses one byte more, with a body and a closed connection', async () => {
     expect((await post(fixture.address + path, testTokens.all, bodyOf(limit))).status).toBe(200);
     const refused = await post(fixture.address + path, testTokens.all, bodyOf(limit + 1));
-    expect([refused.status, refused.headers.get('connection'), await refused.json()]).toEqual([413, 'close', { error: { message: `The body must not be larger than ${limit} bytes`, type: 'invalid_request_error', param: null, code: null } }]);
+    expect([refused.status, refused.headers.get('connection'), await refused.json()]).toEqual([
+      413,
+      'close',
+      { error: { message: `The body must not be larger than ${limit} bytes`, type: 'invalid_request_error', param: null, code: null } },
+    ]);
   });
 
   it('refuses a declared length before a byte of the body is sent', async () => {
@@ -39,8 +44,12 @@ describe('request bodies (B1, B2, B8)', () => {
   });
 
   it('does not ask for a body that it would refuse, and asks for one that it takes', async () => {
-    expect((await rawExchange(fixture.port, `${head(`content-length: ${limit + 1}`, 'expect: 100-continue')}\r\n\r\n`)).text).toMatch(/^HTTP\/1\.1 413 /);
-    expect((await rawExchange(fixture.port, `${head('content-length: 10', 'expect: 100-continue')}\r\n\r\n`, 200)).text).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+    expect((await rawExchange(fixture.port, `${head(`content-length: ${limit + 1}`, 'expect: 100-continue')}\r\n\r\n`)).text).toMatch(
+      /^HTTP\/1\.1 413 /,
+    );
+    expect((await rawExchange(fixture.port, `${head('content-length: 10', 'expect: 100-continue')}\r\n\r\n`, 200)).text).toBe(
+      'HTTP/1.1 100 Continue\r\n\r\n',
+    );
   });
 
   it('counts a chunked body and stops reading it when it is too long', async () => {
@@ -85,7 +94,10 @@ describe('request bodies (B1, B2, B8)', () => {
 
   it('answers 400 to bytes that are no UTF-8', async () => {
     const body = Buffer.concat([Buffer.from('{"model":"'), Buffer.from([0x80]), Buffer.from('"}')]);
-    const { text } = await rawExchange(fixture.port, Buffer.concat([Buffer.from(`${head(`content-length: ${body.length}`, 'connection: close')}\r\n\r\n`), body]));
+    const { text } = await rawExchange(
+      fixture.port,
+      Buffer.concat([Buffer.from(`${head(`content-length: ${body.length}`, 'connection: close')}\r\n\r\n`), body]),
+    );
     expect(text).toMatch(/^HTTP\/1\.1 400 /);
     expect(text).toContain('UTF-8');
   });

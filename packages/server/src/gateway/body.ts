@@ -3,11 +3,16 @@ import { AppError } from '../kernel/app-error.ts';
 import { parseJson } from '../kernel/json.ts';
 import type { HttpCall } from './http-call.ts';
 
+/** A body that is not there by then must have come at `minBytes` at least: who sends a byte now and then holds no connection. */
+const paceMs = 8_000;
+const minBytes = 64 * 1024;
+
 /** Reads a JSON body of at most `limit` bytes (http-gateway.md §8). Nothing is parsed before the whole of it was accepted. */
 export async function readJsonBody(call: HttpCall, limit: number): Promise<unknown> {
   const { headers } = call.incoming;
   const type = headers['content-type'];
-  if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type)) throw refusedBody(call, new AppError('unsupported_media_type', 'The content type must be application/json'));
+  if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
+    throw refusedBody(call, new AppError('unsupported_media_type', 'The content type must be application/json'));
   const bytes = await readBody(call, limit);
   if (!isUtf8(bytes)) throw new AppError('parse_error', 'The body is not valid UTF-8');
   return parseJson(bytes.toString('utf8'));
@@ -17,14 +22,19 @@ export async function readJsonBody(call: HttpCall, limit: number): Promise<unkno
 export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
   const { incoming } = call;
   const encoding = incoming.headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') throw refusedBody(call, new AppError('unsupported_media_type', 'The body must not be compressed: content-encoding must be identity'));
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+    throw refusedBody(call, new AppError('unsupported_media_type', 'The body must not be compressed: content-encoding must be identity'));
   const declared = incoming.headers['content-length'];
   if (declared !== undefined && Number(declared) > limit) throw refusedBody(call, tooLarge(limit));
   if (call.expectsContinue) call.outgoing.writeContinue();
+  call.readsBody = true;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    const pace = setTimeout(() => size < minBytes && call.cut(), paceMs);
+    pace.unref();
     const settle = (): void => {
+      clearTimeout(pace);
       incoming.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
     };
     const onData = (chunk: Buffer): void => {

@@ -17,6 +17,10 @@ export function isPreflight(call: HttpCall): boolean {
 export function answerPreflight(call: HttpCall, methods: readonly string[]): void {
   const wanted = call.incoming.headers['access-control-request-headers'];
   const named = wanted !== undefined && wanted.length <= 2_048 && /^[\w-]+(\s*,\s*[\w-]+)*$/.test(wanted) ? wanted : 'authorization, content-type';
-  call.outgoing.writeHead(204, { 'access-control-allow-methods': methods.join(', '), 'access-control-allow-headers': named, 'access-control-max-age': '600' });
+  call.outgoing.writeHead(204, {
+    'access-control-allow-methods': methods.join(', '),
+    'access-control-allow-headers': named,
+    'access-control-max-age': '600',
+  });
   call.outgoing.end();
 }

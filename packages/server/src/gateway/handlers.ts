@@ -15,7 +15,10 @@ import type { RateLimiter } from './limits.ts';
 /** One handler per declared route; a forgotten one is a compile error. */
 export type RouteHandlers = { readonly [R in RouteName]: (call: HttpCall) => void | Promise<void> };
 
-export function createRouteHandlers(deps: GatewayDeps, parts: { readonly dispatch: Dispatch; readonly limiter: RateLimiter; readonly draining: () => boolean }): RouteHandlers {
+export function createRouteHandlers(
+  deps: GatewayDeps,
+  parts: { readonly dispatch: Dispatch; readonly limiter: RateLimiter; readonly draining: () => boolean },
+): RouteHandlers {
   const { turns, clock, log, models, agents, embedder, documents, health } = deps;
   const bodyLimit = deps.config.httpBodyLimitBytes;
   const healthRoute = createHealthRoute({ health, draining: parts.draining });

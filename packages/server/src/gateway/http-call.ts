@@ -41,6 +41,8 @@ export class HttpCall {
   identity: Identity | undefined;
   /** True when the client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
+  /** True from when a handler began to read the body. */
+  readsBody = false;
   /** True when the body was refused while the client may still be sending it. */
   discardsBody = false;
   /** True for answers that are event streams: they end when their token does. */
@@ -83,6 +85,13 @@ export class HttpCall {
   /** What the features see of this call. */
   context(): CallContext {
     if (this.identity === undefined) throw new AppError('unauthenticated', 'A bearer token is required');
-    return { identity: this.identity, traceId: this.traceId, requestId: this.requestId, signal: this.signal, transport: 'http', remoteAddress: this.remoteAddress };
+    return {
+      identity: this.identity,
+      traceId: this.traceId,
+      requestId: this.requestId,
+      signal: this.signal,
+      transport: 'http',
+      remoteAddress: this.remoteAddress,
+    };
   }
 }

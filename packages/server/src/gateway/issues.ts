@@ -33,12 +33,15 @@ export function issuesOf(error: z.ZodError): Issues {
 }
 
 function furthest(branches: readonly (readonly z.core.$ZodIssue[])[]): readonly z.core.$ZodIssue[] {
-  const depth = (branch: readonly z.core.$ZodIssue[]): number => Math.max(0, ...branch.map((issue) => issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0)));
+  const depth = (branch: readonly z.core.$ZodIssue[]): number =>
+    Math.max(0, ...branch.map((issue) => issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0)));
   return branches.reduce((best, branch) => (depth(branch) > depth(best) ? branch : best));
 }
 
 function wording(issue: z.core.$ZodIssue): string {
-  return issue.code === 'invalid_type' && issue.input === undefined && issue.message.endsWith('received undefined') ? `required, ${issue.message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '')}` : issue.message;
+  return issue.code === 'invalid_type' && issue.input === undefined && issue.message.endsWith('received undefined')
+    ? `required, ${issue.message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '')}`
+    : issue.message;
 }
 
 /** One sentence for all of them. */

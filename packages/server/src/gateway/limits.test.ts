@@ -39,7 +39,8 @@ it('the sliding window allows no more than its number in any span', () => {
 });
 
 describe('the address of a client', () => {
-  const incoming = (remoteAddress: string, forwarded?: string): IncomingMessage => ({ socket: { remoteAddress }, headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } }) as unknown as IncomingMessage;
+  const incoming = (remoteAddress: string, forwarded?: string): IncomingMessage =>
+    ({ socket: { remoteAddress }, headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } }) as unknown as IncomingMessage;
 
   it.each([
     ['127.0.0.1', '127.0.0.1', '127.0.0.1'],

@@ -24,7 +24,12 @@ interface Window {
  * Fixed windows per key (http-gateway.md §8), at most `maxKeys` of them, the oldest window dropped first. Synchronous and
  * without a timer per key: it stands in front of every request, where a promise and a timer would cost more than the route.
  */
-export function createRateLimiter(options: { readonly windowMs: number; readonly maxRequests: number; readonly clock: Clock; readonly maxKeys?: number }): RateLimiter {
+export function createRateLimiter(options: {
+  readonly windowMs: number;
+  readonly maxRequests: number;
+  readonly clock: Clock;
+  readonly maxKeys?: number;
+}): RateLimiter {
   const { windowMs, maxRequests, clock, maxKeys = 20_000 } = options;
   const windows = new Map<string, Window>();
   return {
@@ -35,10 +40,11 @@ export function createRateLimiter(options: { readonly windowMs: number; readonly
       if (window === undefined || window.endsMs <= now) {
         // Deleted first, so that the order of the map stays the order of the windows' ends.
         windows.delete(key);
-        if (windows.size >= maxKeys) for (const oldest of windows.keys()) {
-          windows.delete(oldest);
-          break;
-        }
+        if (windows.size >= maxKeys)
+          for (const oldest of windows.keys()) {
+            windows.delete(oldest);
+            break;
+          }
         window = { used: 0, endsMs: now + windowMs };
         windows.set(key, window);
       }

@@ -15,12 +15,20 @@ export function listenErrorOf(error: Error, host: string, port: number): ListenE
   const where = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   switch ('code' in error ? error.code : undefined) {
     case 'EADDRINUSE':
-      return new ListenError('port_in_use', `${where} is taken by another process; stop it, or choose another port with --port or gateway.port`, error);
+      return new ListenError(
+        'port_in_use',
+        `${where} is taken by another process; stop it, or choose another port with --port or gateway.port`,
+        error,
+      );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
       return new ListenError('address_unavailable', `This machine has no address ${host}; see gateway.host`, error);
     case 'EACCES':
-      return new ListenError('permission_denied', `Listening on ${where} is not permitted; ports below 1024 need privileges, see gateway.port`, error);
+      return new ListenError(
+        'permission_denied',
+        `Listening on ${where} is not permitted; ports below 1024 need privileges, see gateway.port`,
+        error,
+      );
     default:
       return new ListenError('listen_failed', `Cannot listen on ${where}: ${error.message}`, error);
   }

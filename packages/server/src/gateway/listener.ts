@@ -21,7 +21,8 @@ export function createListener(options: { readonly maxConnections: number; reado
     keepAliveInitialDelay: 60_000,
     noDelay: true,
     // Other upgrades (some clients offer h2c with every first request) are ordinary requests.
-    shouldUpgradeCallback: (incoming: IncomingMessage) => incoming.headers.upgrade?.toLowerCase() === 'websocket' && options.isSocketPath(splitTarget(incoming.url ?? '/').path),
+    shouldUpgradeCallback: (incoming: IncomingMessage) =>
+      incoming.headers.upgrade?.toLowerCase() === 'websocket' && options.isSocketPath(splitTarget(incoming.url ?? '/').path),
   });
   server.maxConnections = options.maxConnections;
   return server;
@@ -45,7 +46,12 @@ export function protocolFailure(error: Error): { readonly status: number; readon
 }
 
 /** Answers on a bare socket, where there is no response object, and closes it. */
-export function writeRaw(socket: Duplex, status: number, error: AppError, context: { readonly path?: string; readonly requestId?: string } = {}): void {
+export function writeRaw(
+  socket: Duplex,
+  status: number,
+  error: AppError,
+  context: { readonly path?: string; readonly requestId?: string } = {},
+): void {
   const requestId = context.requestId ?? `req_${randomUUID().replaceAll('-', '')}`;
   const body = JSON.stringify(errorBody(familyOf(context.path ?? ''), error, requestId));
   const retryAfter = retryAfterSeconds(error);

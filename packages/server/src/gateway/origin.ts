@@ -11,7 +11,11 @@ export interface OriginPolicy {
   checkOrigin(incoming: IncomingMessage): string | undefined;
 }
 
-export function createOriginPolicy(config: { readonly host: string; readonly allowedHosts: readonly string[]; readonly corsOrigins: readonly string[] }): OriginPolicy {
+export function createOriginPolicy(config: {
+  readonly host: string;
+  readonly allowedHosts: readonly string[];
+  readonly corsOrigins: readonly string[];
+}): OriginPolicy {
   const hosts = new Set([config.host, ...config.allowedHosts].map((host) => hostName(host)));
   const anyAddress = config.host === '0.0.0.0' || config.host === '::';
   const origins = new Set(config.corsOrigins.map((origin) => origin.toLowerCase().replace(/\/$/, '')));
@@ -29,13 +33,18 @@ export function createOriginPolicy(config: { readonly host: string; readonly all
       // Node takes the first of several; whatever stands in front of us may have taken another.
       if (hostCount(incoming.rawHeaders) > 1) throw new AppError('invalid_envelope', 'A request must not have more than one Host');
       if (accepted.has(host)) return;
-      if (!answersTo(host)) throw new AppError('forbidden_origin', 'This server does not answer to the Host of the request; add it to gateway.allowedHosts when it is yours');
+      if (!answersTo(host))
+        throw new AppError(
+          'forbidden_origin',
+          'This server does not answer to the Host of the request; add it to gateway.allowedHosts when it is yours',
+        );
       if (accepted.size < 256) accepted.add(host);
     },
     checkOrigin(incoming) {
       const { origin } = incoming.headers;
       if (origin === undefined) {
-        if (incoming.headers['sec-fetch-site'] === 'cross-site') throw new AppError('forbidden_origin', 'Requests made by pages of other sites are refused');
+        if (incoming.headers['sec-fetch-site'] === 'cross-site')
+          throw new AppError('forbidden_origin', 'Requests made by pages of other sites are refused');
         return undefined;
       }
       const own = /^https?:\/\/(.+)$/i.exec(origin)?.[1];

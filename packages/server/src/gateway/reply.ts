@@ -45,7 +45,8 @@ export function sendEmpty(call: HttpCall, status: number): void {
 /** Answers with a failure in the shape of the call's family. What was thrown and is no `AppError` is logged and leaves without its words. */
 export function sendError(call: HttpCall, failure: unknown, log: Log, status?: number): void {
   const error = toAppError(failure);
-  if (error.code === 'internal' && error.details.cause !== undefined) log.error({ requestId: call.requestId, traceId: call.traceId, path: call.path, err: error.details.cause }, 'A request failed');
+  if (error.code === 'internal' && error.details.cause !== undefined)
+    log.error({ requestId: call.requestId, traceId: call.traceId, path: call.path, err: error.details.cause }, 'A request failed');
   const { outgoing } = call;
   if (outgoing.destroyed) return;
   if (outgoing.headersSent) {
@@ -53,9 +54,18 @@ export function sendError(call: HttpCall, failure: unknown, log: Log, status?: n
     outgoing.destroy();
     return;
   }
+  if (call.identity === undefined && !call.readsBody && hasBody(call)) {
+    // A stranger's body is not waited for.
+    outgoing.setHeader('connection', 'close');
+    call.discardsBody = true;
+  }
   const retryAfter = retryAfterSeconds(error);
   if (retryAfter !== undefined) outgoing.setHeader('retry-after', retryAfter);
   if (error.code === 'unauthenticated') outgoing.setHeader('www-authenticate', 'Bearer');
   sendJson(call, status ?? error.entry.http, errorBody(call.family, error, call.requestId));
 }
 
+function hasBody({ incoming }: HttpCall): boolean {
+  const length = incoming.headers['content-length'];
+  return !incoming.complete && ((length !== undefined && length !== '0') || incoming.headers['transfer-encoding'] !== undefined);
+}

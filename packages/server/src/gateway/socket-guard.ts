@@ -22,7 +22,15 @@ export interface SocketGuard {
  * Bounds what strangers can hold: of sockets that showed no token within a second, at most `max` stay open, the oldest
  * idle ones go first. New ones are never refused for it, so that holding the cap does not lock anybody out.
  */
-export function createSocketGuard({ clock, max = 64, graceMs = 1_000 }: { readonly clock: Clock; readonly max?: number; readonly graceMs?: number }): SocketGuard {
+export function createSocketGuard({
+  clock,
+  max = 64,
+  graceMs = 1_000,
+}: {
+  readonly clock: Clock;
+  readonly max?: number;
+  readonly graceMs?: number;
+}): SocketGuard {
   const tracked = new Map<Socket, Tracked>();
   const strangers = new Set<Socket>();
 

@@ -89,7 +89,11 @@ export class SseWriter {
   #start(): void {
     const { outgoing } = this.#call;
     if (outgoing.headersSent) return;
-    outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
+    outgoing.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    });
   }
 
   /** One timer per interval, not one per write: it looks when the last write was and sleeps for the rest. */

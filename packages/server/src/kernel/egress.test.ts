@@ -60,7 +60,8 @@ function setUp(over: Partial<EgressOptions> = {}) {
     },
     ...over,
   });
-  const request = (over: Partial<EgressRequest> = {}) => egress.request({ url: `http://site.example:${site.port}/`, maxBytes: 100_000, timeoutMs: 5000, signal: new AbortController().signal, ...over });
+  const request = (over: Partial<EgressRequest> = {}) =>
+    egress.request({ url: `http://site.example:${site.port}/`, maxBytes: 100_000, timeoutMs: 5000, signal: new AbortController().signal, ...over });
   return { request, asked, answers };
 }
 
@@ -68,29 +69,137 @@ function hostileUrls(port: number): string[] {
   const at = `:${port}/`;
   const hosts = [
     // Spellings of the loopback, which the second listener answers.
-    '127.0.0.2', '2130706434', '0x7f000002', '017700000002', '0177.0.0.2', '0x7f.0.0.2', '127.0.2', '127.2', '127.0.0.2.', '１２７.０.０.２', '127。0。0。2', '①②⑦.0.0.2', '127．0．0．2', '%31%32%37.0.0.2', '0177.0.0.02',
-    '[::1]', '[0:0:0:0:0:0:0:1]', '[::ffff:127.0.0.2]', '[::ffff:7f00:2]', '[::127.0.0.2]', '[::7f00:2]', '[0000::1]', '[::ffff:0:127.0.0.2]',
-    '0', '0.0.0.0', '000.000.000.000', '0x0', '[::]',
+    '127.0.0.2',
+    '2130706434',
+    '0x7f000002',
+    '017700000002',
+    '0177.0.0.2',
+    '0x7f.0.0.2',
+    '127.0.2',
+    '127.2',
+    '127.0.0.2.',
+    '１２７.０.０.２',
+    '127。0。0。2',
+    '①②⑦.0.0.2',
+    '127．0．0．2',
+    '%31%32%37.0.0.2',
+    '0177.0.0.02',
+    '[::1]',
+    '[0:0:0:0:0:0:0:1]',
+    '[::ffff:127.0.0.2]',
+    '[::ffff:7f00:2]',
+    '[::127.0.0.2]',
+    '[::7f00:2]',
+    '[0000::1]',
+    '[::ffff:0:127.0.0.2]',
+    '0',
+    '0.0.0.0',
+    '000.000.000.000',
+    '0x0',
+    '[::]',
     // Metadata services.
-    '169.254.169.254', '2852039166', '0xa9fea9fe', '0251.0376.0251.0376', '[::ffff:169.254.169.254]', '[::ffff:a9fe:a9fe]', '[fd00:ec2::254]', '100.100.100.200', '168.63.129.16', '192.0.0.192',
+    '169.254.169.254',
+    '2852039166',
+    '0xa9fea9fe',
+    '0251.0376.0251.0376',
+    '[::ffff:169.254.169.254]',
+    '[::ffff:a9fe:a9fe]',
+    '[fd00:ec2::254]',
+    '100.100.100.200',
+    '168.63.129.16',
+    '192.0.0.192',
     // Networks that are not the public one.
-    '10.0.0.1', '172.16.0.1', '172.31.255.254', '192.168.0.1', '100.64.0.1', '198.18.0.1', '192.0.2.1', '198.51.100.1', '203.0.113.1', '224.0.0.1', '240.0.0.1', '255.255.255.255', '[fe80::1]', '[fc00::1]', '[fec0::1]', '[ff02::1]', '[2001:db8::1]', '[100::1]',
+    '10.0.0.1',
+    '172.16.0.1',
+    '172.31.255.254',
+    '192.168.0.1',
+    '100.64.0.1',
+    '198.18.0.1',
+    '192.0.2.1',
+    '198.51.100.1',
+    '203.0.113.1',
+    '224.0.0.1',
+    '240.0.0.1',
+    '255.255.255.255',
+    '[fe80::1]',
+    '[fc00::1]',
+    '[fec0::1]',
+    '[ff02::1]',
+    '[2001:db8::1]',
+    '[100::1]',
     // Transition forms.
-    '[64:ff9b::127.0.0.2]', '[64:ff9b::7f00:2]', '[64:ff9b:1::7f00:2]', '[2002:7f00:2::]', '[2002:a9fe:a9fe::1]', '[2001:0:7f00:2::]', '[2001::1]',
+    '[64:ff9b::127.0.0.2]',
+    '[64:ff9b::7f00:2]',
+    '[64:ff9b:1::7f00:2]',
+    '[2002:7f00:2::]',
+    '[2002:a9fe:a9fe::1]',
+    '[2001:0:7f00:2::]',
+    '[2001::1]',
     // Names that resolve there.
-    'localhost', 'localhost.', 'LOCALHOST', 'internal.example', 'internal.example.', 'metadata.example', 'mixed.example', 'mapped.example', 'compatible.example', 'zoned.example', 'nowhere.example',
+    'localhost',
+    'localhost.',
+    'LOCALHOST',
+    'internal.example',
+    'internal.example.',
+    'metadata.example',
+    'mixed.example',
+    'mapped.example',
+    'compatible.example',
+    'zoned.example',
+    'nowhere.example',
   ];
   return [
     ...hosts.map((host) => `http://${host}${at}`),
-    `https://127.0.0.2${at}`, `http://user:pass@127.0.0.2${at}`, `http://site.example@127.0.0.2${at}`, `http://site.example:80@127.0.0.2${at}`, `http://127.0.0.2:${port}#@site.example/`, `http://127.0.0.2:${port}\\@site.example/`, `http:\\\\127.0.0.2${at}`, `http:/127.0.0.2${at}`, `http:127.0.0.2${at}`, `  http://127.0.0.2${at}`, `http://127.0.\t0.2${at}`, `ht\ntp://127.0.0.2${at}`,
-    'http://127.0.0.2:0/', 'http://127.0.0.2:22/', 'http://127.0.0.2:25/', 'http://127.0.0.2:6379/', 'http://127.0.0.2:65536/', 'http://[fe80::1%25eth0]/', 'http://[::1', 'http://', 'http://a b/', '//127.0.0.2/', '/etc/passwd', '', 'not a url',
-    'file:///etc/passwd', 'gopher://127.0.0.2:70/_x', 'data:text/plain,hi', 'ftp://127.0.0.2/', 'javascript:alert(1)', 'ws://127.0.0.2/', 'blob:http://127.0.0.2/x', 'about:blank', 'unix:/var/run/docker.sock', 'dict://127.0.0.2:11211/', 'view-source:http://127.0.0.2/',
+    `https://127.0.0.2${at}`,
+    `http://user:pass@127.0.0.2${at}`,
+    `http://site.example@127.0.0.2${at}`,
+    `http://site.example:80@127.0.0.2${at}`,
+    `http://127.0.0.2:${port}#@site.example/`,
+    `http://127.0.0.2:${port}\\@site.example/`,
+    `http:\\\\127.0.0.2${at}`,
+    `http:/127.0.0.2${at}`,
+    `http:127.0.0.2${at}`,
+    `  http://127.0.0.2${at}`,
+    `http://127.0.\t0.2${at}`,
+    `ht\ntp://127.0.0.2${at}`,
+    'http://127.0.0.2:0/',
+    'http://127.0.0.2:22/',
+    'http://127.0.0.2:25/',
+    'http://127.0.0.2:6379/',
+    'http://127.0.0.2:65536/',
+    'http://[fe80::1%25eth0]/',
+    'http://[::1',
+    'http://',
+    'http://a b/',
+    '//127.0.0.2/',
+    '/etc/passwd',
+    '',
+    'not a url',
+    'file:///etc/passwd',
+    'gopher://127.0.0.2:70/_x',
+    'data:text/plain,hi',
+    'ftp://127.0.0.2/',
+    'javascript:alert(1)',
+    'ws://127.0.0.2/',
+    'blob:http://127.0.0.2/x',
+    'about:blank',
+    'unix:/var/run/docker.sock',
+    'dict://127.0.0.2:11211/',
+    'view-source:http://127.0.0.2/',
   ];
 }
 
 const resolved: [string, string[]][] = [
-  ['localhost', ['127.0.0.2', '::1']], ['localhost.', ['127.0.0.2']], ['internal.example', ['127.0.0.2']], ['internal.example.', ['127.0.0.2']], ['metadata.example', ['169.254.169.254']],
-  ['mixed.example', ['8.8.8.8', '127.0.0.2']], ['mapped.example', ['::ffff:127.0.0.2']], ['compatible.example', ['::7f00:2']], ['zoned.example', ['fe80::1%lo']], ['nowhere.example', []],
+  ['localhost', ['127.0.0.2', '::1']],
+  ['localhost.', ['127.0.0.2']],
+  ['internal.example', ['127.0.0.2']],
+  ['internal.example.', ['127.0.0.2']],
+  ['metadata.example', ['169.254.169.254']],
+  ['mixed.example', ['8.8.8.8', '127.0.0.2']],
+  ['mapped.example', ['::ffff:127.0.0.2']],
+  ['compatible.example', ['::7f00:2']],
+  ['zoned.example', ['fe80::1%lo']],
+  ['nowhere.example', []],
 ];
 
 describe('outward requests', () => {
@@ -114,7 +223,10 @@ describe('outward requests', () => {
     // The last address is refused, so that nothing is dialled even if the port were let through.
     answers.set('mixed.example', ['8.8.8.8', '10.0.0.1']);
     for (const port of [0, 1, 22, 25, 6379, 8000, 65_535]) {
-      await expect(request({ url: `http://mixed.example:${port}/` })).rejects.toMatchObject({ code: 'denied', message: `Port ${port} is not reached` });
+      await expect(request({ url: `http://mixed.example:${port}/` })).rejects.toMatchObject({
+        code: 'denied',
+        message: `Port ${port} is not reached`,
+      });
     }
   });
 
@@ -131,7 +243,9 @@ describe('outward requests', () => {
         asked += 1;
         response.writeHead(statuses[index % 5] ?? 302, { location: url }).end('x'.repeat(1000));
       };
-      await expect(request({ method: index % 2 === 0 ? 'GET' : 'POST' }), url).rejects.toMatchObject({ code: expect.stringMatching(/^(denied|invalid_params|unavailable)$/) });
+      await expect(request({ method: index % 2 === 0 ? 'GET' : 'POST' }), url).rejects.toMatchObject({
+        code: expect.stringMatching(/^(denied|invalid_params|unavailable)$/),
+      });
       expect(asked).toBe(1);
     }
     expect(forbidden.counted.connections).toBe(0);
@@ -196,13 +310,23 @@ describe('outward requests', () => {
       incoming.on('data', (chunk) => (body += chunk));
       incoming.on('end', () => {
         const { host, authorization, 'x-key': key } = incoming.headers;
-        seen.push({ body, ...(host !== undefined && { host }), ...(key !== undefined && { key }), ...(authorization !== undefined && { auth: authorization }), ...(incoming.method !== undefined && { method: incoming.method }) });
+        seen.push({
+          body,
+          ...(host !== undefined && { host }),
+          ...(key !== undefined && { key }),
+          ...(authorization !== undefined && { auth: authorization }),
+          ...(incoming.method !== undefined && { method: incoming.method }),
+        });
         if (incoming.url === '/') response.writeHead(307, { location: '/same' }).end();
         else if (incoming.url === '/same') response.writeHead(307, { location: `http://other.example:${site.port}/other` }).end();
         else response.end('done');
       });
     };
-    await request({ method: 'POST', body: 'payload', headers: { authorization: 'Bearer s', 'x-key': 'k', host: 'evil.example', 'Proxy-Authorization': 'x' } });
+    await request({
+      method: 'POST',
+      body: 'payload',
+      headers: { authorization: 'Bearer s', 'x-key': 'k', host: 'evil.example', 'Proxy-Authorization': 'x' },
+    });
     const own = `site.example:${site.port}`;
     expect(seen).toEqual([
       { host: own, key: 'k', auth: 'Bearer s', method: 'POST', body: 'payload' },
@@ -213,7 +337,10 @@ describe('outward requests', () => {
 
   it('unpack gzip and brotli', async () => {
     const { request } = setUp();
-    for (const [encoding, pack] of [['gzip', gzipSync], ['br', brotliCompressSync]] as const) {
+    for (const [encoding, pack] of [
+      ['gzip', gzipSync],
+      ['br', brotliCompressSync],
+    ] as const) {
       handler = (_request, response) => response.writeHead(200, { 'content-encoding': encoding }).end(pack('packed text'));
       expect((await request()).body.toString()).toBe('packed text');
     }

@@ -104,13 +104,30 @@ export function createEgress(options: EgressOptions): Egress {
     };
   }
 
-  async function hop(url: URL, method: 'GET' | 'POST', headers: Record<string, string>, request: EgressRequest, deadline: Deadline): Promise<EgressResponse | { readonly location: string; readonly status: number }> {
+  async function hop(
+    url: URL,
+    method: 'GET' | 'POST',
+    headers: Record<string, string>,
+    request: EgressRequest,
+    deadline: Deadline,
+  ): Promise<EgressResponse | { readonly location: string; readonly status: number }> {
     // Lazy: undici is loaded with the first request that needs it.
     const { Client, buildConnector } = await import('undici');
     // A client for each hop: a pooled socket would outlive the check of its address and cost memory per host.
-    const client = new Client(url.origin, { connect: createConnector(buildConnector, deadline.leftMs()), maxHeaderSize: 16_384, headersTimeout: 0, bodyTimeout: 0 });
+    const client = new Client(url.origin, {
+      connect: createConnector(buildConnector, deadline.leftMs()),
+      maxHeaderSize: 16_384,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
     try {
-      const response = await client.request({ method, path: url.pathname + url.search, headers, body: method === 'POST' ? (request.body ?? null) : null, signal: deadline.signal });
+      const response = await client.request({
+        method,
+        path: url.pathname + url.search,
+        headers,
+        body: method === 'POST' ? (request.body ?? null) : null,
+        signal: deadline.signal,
+      });
       // A body that nobody reads to its end is torn down with the client and says so as an error.
       response.body.on('error', () => {});
       const location = response.headers['location'];
@@ -164,7 +181,12 @@ async function resolveByDns(hostname: string): Promise<readonly string[]> {
 }
 
 /** Dials the addresses one after the other, under the name that the caller asked for (SNI, certificate, Host). */
-function dialFirst(dial: buildConnector.connector, target: buildConnector.Options, addresses: readonly string[], callback: buildConnector.Callback): void {
+function dialFirst(
+  dial: buildConnector.connector,
+  target: buildConnector.Options,
+  addresses: readonly string[],
+  callback: buildConnector.Callback,
+): void {
   const [address, ...rest] = addresses;
   if (address === undefined) throw new RangeError('no address');
   dial({ ...target, hostname: address }, (...answer) => {
@@ -221,7 +243,11 @@ function plainHeaders(headers: Readonly<Record<string, string | string[] | undef
 }
 
 /** Reads at most `maxBytes`, on the wire and unpacked. */
-async function readBody(response: Dispatcher.ResponseData, head: EgressHead, maxBytes: number): Promise<{ readonly body: Buffer; readonly truncated: boolean }> {
+async function readBody(
+  response: Dispatcher.ResponseData,
+  head: EgressHead,
+  maxBytes: number,
+): Promise<{ readonly body: Buffer; readonly truncated: boolean }> {
   const encoding = (head.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   const unpack = createUnpacker(encoding);
   let wireBytes = 0;
@@ -233,7 +259,8 @@ async function readBody(response: Dispatcher.ResponseData, head: EgressHead, max
       if (!Buffer.isBuffer(chunk)) throw new TypeError('expected bytes');
       const room = maxBytes - bytes;
       bytes += chunk.length;
-      if (unpack !== undefined && bytes > bombFloorBytes && bytes > wireBytes * maxRatio) throw new AppError('payload_too_large', `The compressed body of ${new URL(head.url).host} unpacks to more than ${maxRatio} times its size`);
+      if (unpack !== undefined && bytes > bombFloorBytes && bytes > wireBytes * maxRatio)
+        throw new AppError('payload_too_large', `The compressed body of ${new URL(head.url).host} unpacks to more than ${maxRatio} times its size`);
       chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
       if (chunk.length > room) return { body: Buffer.concat(chunks), truncated: true };
     }
@@ -253,7 +280,11 @@ function createUnpacker(encoding: string) {
   throw new AppError('unavailable', 'The answer has a content encoding that was not asked for');
 }
 
-function pump(body: Readable, unpack: ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>, onBytes: (length: number) => void): Readable {
+function pump(
+  body: Readable,
+  unpack: ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>,
+  onBytes: (length: number) => void,
+): Readable {
   body.on('data', (chunk: Buffer) => onBytes(chunk.length));
   finished(body, (error) => {
     if (error != null) unpack.destroy(error);

@@ -18,16 +18,21 @@ describe('parseJson', () => {
     expect(parseJson(`[${Array(1000).fill('[{}]').join(',')}]`)).toHaveLength(1000);
   });
 
-  it.each(['{"__proto__":{"polluted":1}}', '{"a":[{"\\u005f_proto__":1}]}', '{"\\u005f\\u005f\\u0070roto__":1}'])('refuses %s and leaves the prototype alone', (text) => {
-    expect(() => parseJson(text)).toThrow(AppError);
-    expect(Object.prototype).not.toHaveProperty('polluted');
-  });
+  it.each(['{"__proto__":{"polluted":1}}', '{"a":[{"\\u005f_proto__":1}]}', '{"\\u005f\\u005f\\u0070roto__":1}'])(
+    'refuses %s and leaves the prototype alone',
+    (text) => {
+      expect(() => parseJson(text)).toThrow(AppError);
+      expect(Object.prototype).not.toHaveProperty('polluted');
+    },
+  );
 
   it('takes the name of the key as a value', () => {
     expect(parseJson('{"content":"what is __proto__ \\u0041"}')).toEqual({ content: 'what is __proto__ A' });
   });
 
   it.each(['', 'NaN', '{"a":NaN}', '{"a":1,}', "{'a':1}", '{"a":1} x', '\ufeff{}'])('answers parse_error to %j without quoting it', (text) => {
-    expect(() => parseJson(text)).toThrow(expect.objectContaining({ code: 'parse_error', message: expect.stringMatching(/^The text is not valid JSON( \(at position \d+\))?$/) }));
+    expect(() => parseJson(text)).toThrow(
+      expect.objectContaining({ code: 'parse_error', message: expect.stringMatching(/^The text is not valid JSON( \(at position \d+\))?$/) }),
+    );
   });
 });

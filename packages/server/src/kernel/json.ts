@@ -11,7 +11,8 @@ export interface ParseJsonOptions {
  */
 export function parseJson(text: string, options: ParseJsonOptions = {}): unknown {
   const maxDepth = options.maxDepth ?? 64;
-  if (mayBeDeeper(text, maxDepth) && depthOf(text, maxDepth) > maxDepth) throw new AppError('parse_error', `The JSON text is nested more than ${maxDepth} levels deep`);
+  if (mayBeDeeper(text, maxDepth) && depthOf(text, maxDepth) > maxDepth)
+    throw new AppError('parse_error', `The JSON text is nested more than ${maxDepth} levels deep`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -129,6 +129,18 @@ describe('lanes', () => {
     expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
   });
 
+  it('tells of one lane who runs and who waits', async () => {
+    const lanes = createLanes();
+    expect(lanes.of('k')).toEqual({ running: false, queued: 0 });
+    const other = await lanes.acquire(entry({ key: 'other', groupLimit: 1 }));
+    const waiting = [lanes.acquire(entry({ groupLimit: 1 })), lanes.acquire(entry({ groupLimit: 1 }))];
+    expect(lanes.of('k')).toEqual({ running: false, queued: 2 });
+    other.release();
+    expect(lanes.of('k')).toEqual({ running: true, queued: 1 });
+    for (const each of waiting) (await each).release();
+    expect(lanes.of('k')).toEqual({ running: false, queued: 0 });
+  });
+
   it('a raised limit lets waiting entries in when the next one arrives', async () => {
     const lanes = createLanes();
     const seen = recorder(lanes);

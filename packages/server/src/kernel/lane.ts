@@ -48,6 +48,7 @@ interface Waiter {
 
 /** Exists while a key has a holder, or an entry that waits for its group; the queue is what stands behind that one. */
 interface Lane {
+  running: boolean;
   readonly queue: Fifo<Waiter>;
 }
 
@@ -84,7 +85,14 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     return group;
   }
 
-  function startIn(group: Group, entry: LaneEntry): Lease {
+  function openLane(key: string): Lane {
+    const lane: Lane = { running: false, queue: createFifo() };
+    lanes.set(key, lane);
+    return lane;
+  }
+
+  function startIn(group: Group, lane: Lane, entry: LaneEntry): Lease {
+    lane.running = true;
     group.running += 1;
     running += 1;
     let held = true;
@@ -101,11 +109,13 @@ export function createLanes(options: LanesOptions = {}): Lanes {
 
   /** Whoever stood at the head of the lane is gone: the next entry goes on to wait for its group. */
   function advanceLane(key: string): void {
-    const next = lanes.get(key)?.queue.shift();
-    if (next === undefined) {
+    const lane = lanes.get(key);
+    const next = lane?.queue.shift();
+    if (lane === undefined || next === undefined) {
       lanes.delete(key);
       return;
     }
+    lane.running = false;
     const group = groupOf(next.entry);
     standInGroup(group, next);
     fillGroup(group);
@@ -156,7 +166,8 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     counts: () => ({ running, queued }),
     of(key) {
       const lane = lanes.get(key);
-      return { running: lane !== undefined, queued: lane?.queue.size ?? 0 };
+      if (lane === undefined) return { running: false, queued: 0 };
+      return { running: lane.running, queued: lane.queue.size + (lane.running ? 0 : 1) };
     },
     async acquire(entry) {
       if (entry.signal.aborted) throw new AppError('cancelled', 'Aborted before the turn began');
@@ -166,8 +177,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
         // The limit may have been raised since the entries that wait were turned away.
         if (group.ring.size > 0) fillGroup(group);
         if (group.running < group.limit) {
-          lanes.set(entry.key, { queue: createFifo() });
-          return startIn(group, entry);
+          return startIn(group, openLane(entry.key), entry);
         }
       }
       refuseWhenFull(lane);
@@ -184,12 +194,12 @@ export function createLanes(options: LanesOptions = {}): Lanes {
           grant: (granting) => {
             queued -= 1;
             entry.signal.removeEventListener('abort', onAbort);
-            resolve(startIn(granting, entry));
+            resolve(startIn(granting, lanes.get(entry.key) ?? openLane(entry.key), entry));
           },
         };
         entry.signal.addEventListener('abort', onAbort, { once: true });
         if (lane === undefined) {
-          lanes.set(entry.key, { queue: createFifo() });
+          openLane(entry.key);
           standInGroup(groupOf(entry), waiter);
         } else {
           waiter.leave = lane.queue.push(waiter);

@@ -58,6 +58,14 @@ describe('levels', () => {
   });
 });
 
+test('a reset forgets what was set since the start', () => {
+  const { logger } = collect({ modules: { turns: 'trace' } });
+  const [turns, gateway] = [logger.log.module('turns'), logger.log.module('gateway')];
+  logger.setLevel('trace', 'gateway');
+  logger.reset({ level: 'error', modules: { turns: 'debug' } });
+  expect([turns.enabled('trace'), turns.enabled('debug'), gateway.enabled('info'), logger.log.enabled('info')]).toEqual([false, true, false, false]);
+});
+
 const source = new URL('./logger.ts', import.meta.url).href;
 
 async function run(script: string, read: 'all' | 'nothing'): Promise<{ readonly code: unknown; readonly text: string }> {

@@ -11,16 +11,21 @@ export interface Logger {
   readonly log: Log;
   /** Takes effect at once, until the next start. False when no module has this name. */
   setLevel(level: Level, module?: string): boolean;
+  /** Sets all levels as at a start, whatever was set since. */
+  reset(levels: LogLevels): void;
   /** Names of the modules that have asked for their log. */
   modules(): string[];
   /** Writes at once what is waiting. */
   flush(): void;
 }
 
-export interface LoggerOptions {
+export interface LogLevels {
   readonly level: Level;
   /** Level per module, wins over `level`. */
   readonly modules?: Readonly<Record<string, Level>>;
+}
+
+export interface LoggerOptions extends LogLevels {
   /** Every line passes it before it is written. */
   readonly redact: (line: string) => string;
   /** Where lines go; standard error in batches otherwise. */
@@ -80,6 +85,13 @@ export function createLogger(options: LoggerOptions): Logger {
       root.level = level;
       for (const [each, child] of modules) if (!ownLevel.has(each)) child.level = level;
       return true;
+    },
+    reset(levels) {
+      ownLevel.clear();
+      for (const [name, level] of Object.entries(levels.modules ?? {})) ownLevel.set(name, level);
+      common = levels.level;
+      root.level = common;
+      for (const [name, child] of modules) child.level = ownLevel.get(name) ?? common;
     },
     modules: () => [...modules.keys()].toSorted(),
     flush: () => sink.flush(),

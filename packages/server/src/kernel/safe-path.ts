@@ -92,7 +92,22 @@ function ignoreExisting(error: unknown): void {
 }
 
 /** What the file system says about a name that is not there, or not what it should be. */
-const meansNotHere = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'EPERM', 'ENXIO', 'EISDIR', 'EMLINK', 'ENAMETOOLONG', 'EINVAL', 'ENODEV', 'EBUSY', 'EOPNOTSUPP', 'ENOTEMPTY']);
+const meansNotHere = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'ELOOP',
+  'EACCES',
+  'EPERM',
+  'ENXIO',
+  'EISDIR',
+  'EMLINK',
+  'ENAMETOOLONG',
+  'EINVAL',
+  'ENODEV',
+  'EBUSY',
+  'EOPNOTSUPP',
+  'ENOTEMPTY',
+]);
 
 async function hidingWhy<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -154,7 +169,12 @@ export async function readFileInside(root: string, relative: string, options: { 
  * new one, and what was written survives a crash. Fails with `not_found` where `openInside` would, with
  * `payload_too_large` beyond `maxBytes`. A link in place of the file is refused, never written through.
  */
-export async function writeFileInside(root: string, relative: string, data: string | Uint8Array, options: { readonly maxBytes: number }): Promise<void> {
+export async function writeFileInside(
+  root: string,
+  relative: string,
+  data: string | Uint8Array,
+  options: { readonly maxBytes: number },
+): Promise<void> {
   const names = parseRelativePath(relative);
   const bytes = typeof data === 'string' ? Buffer.from(data) : data;
   if (bytes.byteLength > options.maxBytes) throw new AppError('payload_too_large', `The content is larger than ${options.maxBytes} bytes`);

@@ -38,7 +38,13 @@ function fromListing(provider: string, config: ProviderConfig, model: { readonly
   const info = described(provider, config, model.id, undefined);
   const contextWindow = model.contextWindow ?? info.contextWindow;
   // What runs on the owner's machine is not billed by the token.
-  return { ...info, contextWindow, maxTokens: Math.min(info.maxTokens, Math.max(256, contextWindow >> 1)), price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, validated: true };
+  return {
+    ...info,
+    contextWindow,
+    maxTokens: Math.min(info.maxTokens, Math.max(256, contextWindow >> 1)),
+    price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+    validated: true,
+  };
 }
 
 function described(provider: string, config: ProviderConfig, modelId: string, known: KnownModel | undefined): ModelInfo {
@@ -57,6 +63,11 @@ function described(provider: string, config: ProviderConfig, modelId: string, kn
 }
 
 /** Without prices of its own the cache costs what plain input costs: never too little. */
-function fullPrice(cost: { readonly input: number; readonly output: number; readonly cacheRead?: number | undefined; readonly cacheWrite?: number | undefined }): ModelPrice {
+function fullPrice(cost: {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead?: number | undefined;
+  readonly cacheWrite?: number | undefined;
+}): ModelPrice {
   return { input: cost.input, output: cost.output, cacheRead: cost.cacheRead ?? cost.input, cacheWrite: cost.cacheWrite ?? cost.input };
 }

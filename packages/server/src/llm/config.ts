@@ -2,17 +2,40 @@ import { ModelCost, ModelName } from '@gatehouse/contract';
 import * as z from 'zod';
 
 export const providerTypes = [
-  'openai-compatible', 'openai', 'anthropic', 'google', 'mistral', 'groq', 'xai', 'openrouter', 'deepseek', 'together', 'fireworks', 'cerebras', 'perplexity', 'moonshot', 'azure', 'ollama', 'lmstudio', 'llamacpp', 'vllm',
+  'openai-compatible',
+  'openai',
+  'anthropic',
+  'google',
+  'mistral',
+  'groq',
+  'xai',
+  'openrouter',
+  'deepseek',
+  'together',
+  'fireworks',
+  'cerebras',
+  'perplexity',
+  'moonshot',
+  'azure',
+  'ollama',
+  'lmstudio',
+  'llamacpp',
+  'vllm',
 ] as const;
 export type ProviderType = (typeof providerTypes)[number];
 
 /** An id of a provider; `agent` is taken by the agents' own ids and `offline` by the built-in model. */
-export const ProviderId = z.string().regex(/^(?!agent$|offline$)[a-z0-9][a-z0-9_-]{0,63}$/, 'expected lower-case letters, digits, "-" or "_" (not "agent" or "offline")');
+export const ProviderId = z
+  .string()
+  .regex(/^(?!agent$|offline$)[a-z0-9][a-z0-9_-]{0,63}$/, 'expected lower-case letters, digits, "-" or "_" (not "agent" or "offline")');
 
 /** One entry of section `providers`. */
 export const ProviderConfig = z.strictObject({
   type: z.enum(providerTypes).describe('Which wire and which quirks; openai-compatible needs baseUrl.'),
-  baseUrl: z.url({ protocol: /^https?$/ }).optional().describe('Base of the API, up to and with /v1 where the vendor has it.'),
+  baseUrl: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Base of the API, up to and with /v1 where the vendor has it.'),
   apiKey: z.string().min(1).optional().meta({ secret: true }).describe('"${NAME}" takes it from the environment.'),
   headers: z.record(z.string(), z.string()).default({}).meta({ secret: true }).describe('Further headers of every request.'),
   models: z

@@ -11,7 +11,7 @@ export const countTokens: CountTokens = (text) => {
   let tokens = 0;
   const { length } = text;
   let before = newline;
-  for (let i = 0; i < length; ) {
+  for (let i = 0; i < length;) {
     const first = kindOf(text.charCodeAt(i));
     let end = i + 1;
     while (end < length && kindOf(text.charCodeAt(end)) === first) end += 1;

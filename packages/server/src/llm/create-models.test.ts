@@ -28,7 +28,16 @@ afterEach(async () => {
 
 async function build(providers: Record<string, unknown>, more: { config?: object } & Partial<CreateModelsOptions> = {}) {
   const { config, ...options } = more;
-  const models = await createModels({ providers: ProvidersConfig.parse(providers), modelsConfig: ModelsConfig.parse(config ?? {}), env: {}, probe: undefined, bus, clock, log: silentLog, ...options });
+  const models = await createModels({
+    providers: ProvidersConfig.parse(providers),
+    modelsConfig: ModelsConfig.parse(config ?? {}),
+    env: {},
+    probe: undefined,
+    bus,
+    clock,
+    log: silentLog,
+    ...options,
+  });
   opened.push(models);
   return models;
 }
@@ -48,19 +57,40 @@ const names = (list: readonly ModelInfo[]) => list.map((model) => `${model.provi
 describe('the catalog', () => {
   test('configured providers come first and alone, in their order, with prices', async () => {
     const models = await build(
-      { b: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', models: [{ id: 'm', cost: { input: 1, output: 2 } }, { id: 'org/n', contextWindow: 9000, maxTokens: 100 }] }, a: { type: 'openai' } },
+      {
+        b: {
+          type: 'openai-compatible',
+          baseUrl: 'http://127.0.0.1:9/v1',
+          models: [
+            { id: 'm', cost: { input: 1, output: 2 } },
+            { id: 'org/n', contextWindow: 9000, maxTokens: 100 },
+          ],
+        },
+        a: { type: 'openai' },
+      },
       { env: { GROQ_API_KEY: 'k' } },
     );
-    expect(models.providers().map(({ id, source, apiKeyConfigured }) => [id, source, apiKeyConfigured])).toEqual([['b', 'config', false], ['a', 'config', false]]);
+    expect(models.providers().map(({ id, source, apiKeyConfigured }) => [id, source, apiKeyConfigured])).toEqual([
+      ['b', 'config', false],
+      ['a', 'config', false],
+    ]);
     expect(names(models.list()).slice(0, 3)).toEqual(['b/m', 'b/org/n', 'a/gpt-5-mini']);
-    expect(models.list()[0]).toMatchObject({ contextWindow: 128_000, maxTokens: 8192, price: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 }, validated: true });
+    expect(models.list()[0]).toMatchObject({
+      contextWindow: 128_000,
+      maxTokens: 8192,
+      price: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 },
+      validated: true,
+    });
     expect(models.list()[1]).toMatchObject({ contextWindow: 9000, maxTokens: 100, price: null });
     expect(models.defaultModel()).toBe(models.list()[0]);
     expect(payloads('model:catalog_loaded')).toMatchObject([{ providerCount: 2, modelCount: models.list().length }]);
   });
 
   test('resolves a full name, a bare id in the preferred provider, then in catalog order', async () => {
-    const models = await build({ one: { type: 'vllm', models: [{ id: 'm' }, { id: 'two/m' }] }, two: { type: 'vllm', models: [{ id: 'm' }, { id: 'x' }] } });
+    const models = await build({
+      one: { type: 'vllm', models: [{ id: 'm' }, { id: 'two/m' }] },
+      two: { type: 'vllm', models: [{ id: 'm' }, { id: 'x' }] },
+    });
     const resolved = (name: string, preferred?: string) => {
       const model = models.resolve(name, preferred);
       return model === undefined ? undefined : `${model.provider}/${model.modelId}`;
@@ -75,9 +105,21 @@ describe('the catalog', () => {
   });
 
   test('finds keys in the environment, obeys a moved base URL and says where it found them', async () => {
-    const models = await build({}, { env: { ANTHROPIC_API_KEY: 'k1', OPENAI_API_KEY: ' k2 ', OPENAI_BASE_URL: 'http://127.0.0.1:9/proxy/', GROQ_API_KEY: '' } });
-    expect(models.providers().map(({ id, baseUrl, source }) => [id, baseUrl, source])).toEqual([['openai', 'http://127.0.0.1:9/proxy', 'environment'], ['anthropic', 'https://api.anthropic.com/v1', 'environment']]);
-    expect(models.describeDiscovery()).toMatchObject({ providers: [{ id: 'openai', name: 'OpenAI', from: 'OPENAI_API_KEY' }, { id: 'anthropic', from: 'ANTHROPIC_API_KEY' }], defaultModel: 'openai/gpt-5-mini' });
+    const models = await build(
+      {},
+      { env: { ANTHROPIC_API_KEY: 'k1', OPENAI_API_KEY: ' k2 ', OPENAI_BASE_URL: 'http://127.0.0.1:9/proxy/', GROQ_API_KEY: '' } },
+    );
+    expect(models.providers().map(({ id, baseUrl, source }) => [id, baseUrl, source])).toEqual([
+      ['openai', 'http://127.0.0.1:9/proxy', 'environment'],
+      ['anthropic', 'https://api.anthropic.com/v1', 'environment'],
+    ]);
+    expect(models.describeDiscovery()).toMatchObject({
+      providers: [
+        { id: 'openai', name: 'OpenAI', from: 'OPENAI_API_KEY' },
+        { id: 'anthropic', from: 'ANTHROPIC_API_KEY' },
+      ],
+      defaultModel: 'openai/gpt-5-mini',
+    });
     expect(JSON.stringify(models.describeDiscovery())).not.toContain('k1');
   });
 
@@ -87,7 +129,12 @@ describe('the catalog', () => {
   });
 
   test('finds local servers by their list of models', async () => {
-    const probe: Probe = async (url) => (url === 'http://127.0.0.1:8000/v1/models' ? { data: [{ id: 'qwen', max_model_len: 32_768 }, { id: 'nomic-embed-text' }] } : url.includes('8080') ? { hello: 1 } : Promise.reject(new Error('refused')));
+    const probe: Probe = async (url) =>
+      url === 'http://127.0.0.1:8000/v1/models'
+        ? { data: [{ id: 'qwen', max_model_len: 32_768 }, { id: 'nomic-embed-text' }] }
+        : url.includes('8080')
+          ? { hello: 1 }
+          : Promise.reject(new Error('refused'));
     const models = await build({}, { probe });
     expect(models.list()).toMatchObject([{ provider: 'vllm', modelId: 'qwen', contextWindow: 32_768, price: { input: 0 }, validated: true }]);
     expect(models.describeDiscovery().providers).toMatchObject([{ source: 'local_server', from: 'http://127.0.0.1:8000' }]);
@@ -95,16 +142,26 @@ describe('the catalog', () => {
 
   test('the probe reads a list over HTTP and gives up in time', async () => {
     const provider = await fake();
-    expect(await probeHttp(`${provider.url}/models`, {}, AbortSignal.timeout(1000))).toMatchObject({ data: [{ id: 'mock-fast' }, { id: 'mock-p10' }] });
+    expect(await probeHttp(`${provider.url}/models`, {}, AbortSignal.timeout(1000))).toMatchObject({
+      data: [{ id: 'mock-fast' }, { id: 'mock-p10' }],
+    });
     const silent = createServer(() => undefined);
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-    opened.push({ [Symbol.asyncDispose]: async () => void silent.close().closeAllConnections() });
+    opened.push({
+      async [Symbol.asyncDispose]() {
+        silent.close();
+        silent.closeAllConnections();
+      },
+    });
     const { port } = silent.address() as AddressInfo;
     await expect(probeHttp(`http://127.0.0.1:${port}/v1/models`, {}, AbortSignal.timeout(30))).rejects.toThrow();
   });
 
   test('adds models that agents name to providers that list none themselves', async () => {
-    const models = await build({ openai: { type: 'openai', apiKey: 'k' }, own: { type: 'vllm', models: [{ id: 'm' }] } }, { named: ['openai/gpt-9', 'openai/gpt-5', 'own/other'] });
+    const models = await build(
+      { openai: { type: 'openai', apiKey: 'k' }, own: { type: 'vllm', models: [{ id: 'm' }] } },
+      { named: ['openai/gpt-9', 'openai/gpt-5', 'own/other'] },
+    );
     expect(models.resolve('openai/gpt-9')).toMatchObject({ price: null, validated: false });
     expect(models.list().filter(({ modelId }) => modelId === 'gpt-5')).toHaveLength(1);
     expect(models.resolve('own/other')).toBeUndefined();
@@ -121,7 +178,12 @@ describe('the offline model', () => {
     const models = await build({});
     const sink = collectingSink();
     const attempts: Attempt[] = [];
-    const call = { models: [models.defaultModel()], agentId: 'default', request: requestOf('my password is hunter2'), onAttempt: (attempt: Attempt) => void attempts.push(attempt) };
+    const call = {
+      models: [models.defaultModel()],
+      agentId: 'default',
+      request: requestOf('my password is hunter2'),
+      onAttempt: (attempt: Attempt) => void attempts.push(attempt),
+    };
     const { result } = await models.generate(call, sink);
     expect(result.text).toBe(offlineText.join(''));
     expect(result.text).toContain('No language model is connected');
@@ -145,19 +207,36 @@ describe('the offline model', () => {
 });
 
 function requestOf(content: string) {
-  return { system: [], messages: [{ role: 'user' as const, content }], tools: [], cacheRetention: 'none' as const, timeoutMs: 5000, signal: new AbortController().signal };
+  return {
+    system: [],
+    messages: [{ role: 'user' as const, content }],
+    tools: [],
+    cacheRetention: 'none' as const,
+    timeoutMs: 5000,
+    signal: new AbortController().signal,
+  };
 }
 
-async function run(models: Models, list: readonly string[], options: { attempts?: Attempt[]; sink?: ReturnType<typeof collectingSink>; agentId?: string } = {}) {
+async function run(
+  models: Models,
+  list: readonly string[],
+  options: { attempts?: Attempt[]; sink?: ReturnType<typeof collectingSink>; agentId?: string } = {},
+) {
   const chosen = list.map((name) => models.resolve(name)).filter((model) => model !== undefined);
-  return models.generate({ models: chosen, agentId: options.agentId ?? 'default', request: requestOf('hi'), onAttempt: (attempt) => void options.attempts?.push(attempt) }, options.sink);
+  return models.generate(
+    { models: chosen, agentId: options.agentId ?? 'default', request: requestOf('hi'), onAttempt: (attempt) => void options.attempts?.push(attempt) },
+    options.sink,
+  );
 }
 
 describe('fallback', () => {
   async function pair() {
     const first = await fake();
     const second = await fake();
-    const models = await build({ one: { type: 'vllm', baseUrl: first.url, models: [{ id: 'm' }, { id: 'n' }] }, two: { type: 'vllm', baseUrl: second.url, models: [{ id: 'm' }] } });
+    const models = await build({
+      one: { type: 'vllm', baseUrl: first.url, models: [{ id: 'm' }, { id: 'n' }] },
+      two: { type: 'vllm', baseUrl: second.url, models: [{ id: 'm' }] },
+    });
     heard = [];
     return { first, second, models };
   }
@@ -173,9 +252,14 @@ describe('fallback', () => {
     const attempts: Attempt[] = [];
     const { model } = await run(models, ['one/m', 'two/m'], { attempts });
     expect(model.provider).toBe('two');
-    expect(attempts.map(({ model: { provider }, outcome }) => [provider, outcome])).toEqual([['one', 'error'], ['two', 'ok']]);
+    expect(attempts.map(({ model: { provider }, outcome }) => [provider, outcome])).toEqual([
+      ['one', 'error'],
+      ['two', 'ok'],
+    ]);
     expect(attempts[1]?.usage).toMatchObject({ input: 20, output: 3 });
-    expect(payloads('model:fallback_attempt')).toEqual([{ agentId: 'default', fromProvider: 'one', fromModel: 'm', toProvider: 'two', toModel: 'm', error, attemptNumber: 1, timestamp: clock.now() }]);
+    expect(payloads('model:fallback_attempt')).toEqual([
+      { agentId: 'default', fromProvider: 'one', fromModel: 'm', toProvider: 'two', toModel: 'm', error, attemptNumber: 1, timestamp: clock.now() },
+    ]);
     expect([first.served(), second.served()]).toEqual([1, 1]);
   });
 
@@ -206,7 +290,11 @@ describe('fallback', () => {
     await first.close();
     const attempts: Attempt[] = [];
     expect((await run(models, ['one/m', 'two/m'], { attempts })).model.provider).toBe('two');
-    expect(attempts.map(({ model, outcome }) => [model.provider, outcome])).toEqual([['one', 'error'], ['one', 'error'], ['two', 'ok']]);
+    expect(attempts.map(({ model, outcome }) => [model.provider, outcome])).toEqual([
+      ['one', 'error'],
+      ['one', 'error'],
+      ['two', 'ok'],
+    ]);
   });
 
   test('an overloaded provider is asked again after a short pause', async () => {
@@ -278,7 +366,12 @@ describe('fallback', () => {
     const controller = new AbortController();
     first.queue({ hang: true });
     const chosen = models.list().filter((model) => model.modelId === 'm');
-    const answer = models.generate({ models: chosen, agentId: 'default', request: { ...requestOf('hi'), signal: controller.signal }, onAttempt: () => undefined });
+    const answer = models.generate({
+      models: chosen,
+      agentId: 'default',
+      request: { ...requestOf('hi'), signal: controller.signal },
+      onAttempt: () => undefined,
+    });
     await vi.waitFor(() => expect(first.served()).toBe(1));
     controller.abort();
     await expect(answer).rejects.toBeInstanceOf(ModelError);

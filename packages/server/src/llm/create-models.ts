@@ -32,7 +32,13 @@ export interface CreateModelsOptions {
 
 /** What the start prints: which providers there are and where each was found. */
 export interface Discovery {
-  readonly providers: readonly { readonly id: string; readonly name: string; readonly source: ProviderInfo['source']; readonly from: string; readonly modelCount: number }[];
+  readonly providers: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly source: ProviderInfo['source'];
+    readonly from: string;
+    readonly modelCount: number;
+  }[];
   /** `provider/modelId` */
   readonly defaultModel: string;
 }
@@ -41,8 +47,16 @@ export interface Discovery {
 export async function createModels(options: CreateModelsOptions): Promise<Models & { describeDiscovery(): Discovery }> {
   const { modelsConfig, bus, clock, log } = options;
   const found = await findProviders(options);
-  const entries = found.map((provider) => ({ provider, models: withNamed(provider, modelsOf(provider), [...(options.named ?? []), ...(modelsConfig.default === undefined ? [] : [modelsConfig.default])]) }));
-  for (const { provider, models } of entries) if (models.length === 0) log.warn({ provider: provider.id }, `Provider "${provider.id}" has no models: name them under providers.${provider.id}.models`);
+  const entries = found.map((provider) => ({
+    provider,
+    models: withNamed(provider, modelsOf(provider), [
+      ...(options.named ?? []),
+      ...(modelsConfig.default === undefined ? [] : [modelsConfig.default]),
+    ]),
+  }));
+  for (const { provider, models } of entries)
+    if (models.length === 0)
+      log.warn({ provider: provider.id }, `Provider "${provider.id}" has no models: name them under providers.${provider.id}.models`);
   const listed = entries.flatMap(({ models }) => models);
   const offline = listed.length === 0;
   const list: readonly ModelInfo[] = offline ? [offlineModel] : listed;
@@ -78,7 +92,13 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
     generate,
     describeDiscovery: () => ({
       providers: [
-        ...entries.map(({ provider, models }) => ({ id: provider.id, name: vendors[provider.config.type].name, source: provider.source, from: provider.from, modelCount: models.length })),
+        ...entries.map(({ provider, models }) => ({
+          id: provider.id,
+          name: vendors[provider.config.type].name,
+          source: provider.source,
+          from: provider.from,
+          modelCount: models.length,
+        })),
         ...(offline ? [{ id: 'offline', name: offlineModel.displayName, source: 'built_in' as const, from: 'built in', modelCount: 1 }] : []),
       ],
       defaultModel: `${byDefault.provider}/${byDefault.modelId}`,
@@ -100,7 +120,8 @@ async function findProviders({ providers, modelsConfig, env, probe }: CreateMode
   return Promise.all(
     configured.map(async ([id, config]): Promise<FoundProvider> => {
       const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
-      if (baseUrl === undefined) throw new Error(`providers.${id}.baseUrl: expected the address of the API, because type "${config.type}" has no default`);
+      if (baseUrl === undefined)
+        throw new Error(`providers.${id}.baseUrl: expected the address of the API, because type "${config.type}" has no default`);
       const found = { id, config: { ...config, baseUrl }, source: 'config' as const, from: 'config.yaml', keyName: `providers.${id}.apiKey` };
       return config.models.length > 0 || probe === undefined ? found : { ...found, listed: await listConfigured(config, probe) };
     }),
@@ -109,20 +130,31 @@ async function findProviders({ providers, modelsConfig, env, probe }: CreateMode
 
 function providerInfo({ id, config, source }: FoundProvider): ProviderInfo {
   // A local server needs no key, so none is missing.
-  return { id, type: config.type, baseUrl: config.baseUrl ?? '', source, apiKeyConfigured: config.apiKey !== undefined || vendors[config.type].local !== undefined };
+  return {
+    id,
+    type: config.type,
+    baseUrl: config.baseUrl ?? '',
+    source,
+    apiKeyConfigured: config.apiKey !== undefined || vendors[config.type].local !== undefined,
+  };
 }
 
 function withNamed(provider: FoundProvider, models: readonly ModelInfo[], named: readonly string[]): readonly ModelInfo[] {
   if (provider.config.models.length > 0) return models;
   const prefix = `${provider.id}/`;
   const ids = named.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
-  return [...models, ...[...new Set(ids)].filter((id) => id !== '' && !models.some((model) => model.modelId === id)).map((id) => unlistedModel(provider, id))];
+  return [
+    ...models,
+    ...[...new Set(ids)].filter((id) => id !== '' && !models.some((model) => model.modelId === id)).map((id) => unlistedModel(provider, id)),
+  ];
 }
 
 function resolver(list: readonly ModelInfo[]): Models['resolve'] {
   const byName = new Map(list.map((model) => [`${model.provider}/${model.modelId}`, model]));
   return (name, preferredProvider) =>
-    byName.get(name) ?? (preferredProvider === undefined ? undefined : byName.get(`${preferredProvider}/${name}`)) ?? list.find((model) => model.modelId === name);
+    byName.get(name) ??
+    (preferredProvider === undefined ? undefined : byName.get(`${preferredProvider}/${name}`)) ??
+    list.find((model) => model.modelId === name);
 }
 
 function createClient({ id, config }: FoundProvider, { clock, deadlines }: CreateModelsOptions): ModelClient {
@@ -142,7 +174,8 @@ function createClient({ id, config }: FoundProvider, { clock, deadlines }: Creat
 /** Headers of every request to a provider; those of the configuration win. Names are lower-case, so that none is sent twice. */
 export function providerHeaders(config: ProvidersConfig[string]): Record<string, string> {
   const vendor = vendors[config.type];
-  const key = config.apiKey === undefined ? {} : { [vendor.keyHeader]: vendor.keyHeader === 'authorization' ? `Bearer ${config.apiKey}` : config.apiKey };
+  const key =
+    config.apiKey === undefined ? {} : { [vendor.keyHeader]: vendor.keyHeader === 'authorization' ? `Bearer ${config.apiKey}` : config.apiKey };
   const own = Object.fromEntries(Object.entries(config.headers).map(([name, value]) => [name.toLowerCase(), value]));
   return { ...(vendor.wire === 'anthropic-messages' ? anthropicVersion : {}), ...key, ...own };
 }

@@ -38,7 +38,15 @@ export function findKeys(env: Environment): readonly FoundProvider[] {
     const keyName = vendor.keyEnv.find((name) => (env[name] ?? '').trim() !== '');
     const baseUrl = baseUrlFromEnv(type, env) ?? vendor.baseUrl;
     if (keyName === undefined || baseUrl === undefined) return [];
-    return [{ id: type, config: { type, baseUrl, apiKey: (env[keyName] ?? '').trim(), headers: {}, models: [], maxConnections: 256 }, source: 'environment' as const, from: keyName, keyName }];
+    return [
+      {
+        id: type,
+        config: { type, baseUrl, apiKey: (env[keyName] ?? '').trim(), headers: {}, models: [], maxConnections: 256 },
+        source: 'environment' as const,
+        from: keyName,
+        keyName,
+      },
+    ];
   });
 }
 
@@ -70,14 +78,33 @@ export async function findLocalServers(probe: Probe): Promise<readonly FoundProv
 export async function listConfigured(config: ProviderConfig, probe: Probe): Promise<readonly ListedModel[]> {
   const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
   if (baseUrl === undefined || !/^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])[:/]/.test(baseUrl)) return [];
-  return listModels(probe, baseUrl, { ...config.headers, ...(config.apiKey === undefined ? {} : { authorization: `Bearer ${config.apiKey}` }) }, AbortSignal.timeout(probeLimitMs));
+  return listModels(
+    probe,
+    baseUrl,
+    { ...config.headers, ...(config.apiKey === undefined ? {} : { authorization: `Bearer ${config.apiKey}` }) },
+    AbortSignal.timeout(probeLimitMs),
+  );
 }
 
 const List = z.object({
-  data: z.array(z.object({ id: z.string().min(1), max_model_len: z.int().min(512).optional().catch(undefined), meta: z.object({ n_ctx: z.int().min(512).optional() }).nullish().catch(undefined) })),
+  data: z.array(
+    z.object({
+      id: z.string().min(1),
+      max_model_len: z.int().min(512).optional().catch(undefined),
+      meta: z
+        .object({ n_ctx: z.int().min(512).optional() })
+        .nullish()
+        .catch(undefined),
+    }),
+  ),
 });
 
-async function listModels(probe: Probe, baseUrl: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly ListedModel[]> {
+async function listModels(
+  probe: Probe,
+  baseUrl: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<readonly ListedModel[]> {
   try {
     const { data } = List.parse(await probe(`${baseUrl.replace(/\/+$/, '')}/models`, headers, signal));
     return data

@@ -14,7 +14,10 @@ beforeEach(async () => {
 afterEach(() => provider.close());
 
 function embedderOf(config: object, type = 'openai-compatible'): Embedder {
-  const embedder = createEmbedder(EmbeddingConfig.parse({ provider: 'p', model: 'e', ...config }), { providers: ProvidersConfig.parse({ p: { type, baseUrl: provider.url } }), clock: systemClock });
+  const embedder = createEmbedder(EmbeddingConfig.parse({ provider: 'p', model: 'e', ...config }), {
+    providers: ProvidersConfig.parse({ p: { type, baseUrl: provider.url } }),
+    clock: systemClock,
+  });
   if (embedder === undefined) throw new Error('expected an embedder');
   return embedder;
 }
@@ -36,18 +39,76 @@ describe('embeddings of a provider', () => {
 
   test('are put in order by their index', async () => {
     await using embedder = embedderOf({});
-    provider.queue({ body: JSON.stringify({ data: [{ index: 1, embedding: [0, 1] }, { index: 0, embedding: [1, 0] }] }) });
-    expect((await embedder.embed(['a', 'b'], signal)).vectors.map((vector) => [...vector])).toEqual([[1, 0], [0, 1]]);
+    provider.queue({
+      body: JSON.stringify({
+        data: [
+          { index: 1, embedding: [0, 1] },
+          { index: 0, embedding: [1, 0] },
+        ],
+      }),
+    });
+    expect((await embedder.embed(['a', 'b'], signal)).vectors.map((vector) => [...vector])).toEqual([
+      [1, 0],
+      [0, 1],
+    ]);
   });
 
   test.for([
     ['one too few', { data: [{ index: 0, embedding: [1] }] }],
-    ['one twice', { data: [{ index: 0, embedding: [1] }, { index: 0, embedding: [1] }] }],
-    ['one out of range', { data: [{ index: 0, embedding: [1] }, { index: 9, embedding: [1] }] }],
-    ['two lengths', { data: [{ index: 0, embedding: [1] }, { index: 1, embedding: [1, 2] }] }],
-    ['an empty one', { data: [{ index: 0, embedding: [] }, { index: 1, embedding: [] }] }],
-    ['odd bytes', { data: [{ index: 0, embedding: 'AAA=' }, { index: 1, embedding: 'AAA=' }] }],
-    ['not a number', { data: [{ index: 0, embedding: 'AADAfw==' }, { index: 1, embedding: 'AADAfw==' }] }],
+    [
+      'one twice',
+      {
+        data: [
+          { index: 0, embedding: [1] },
+          { index: 0, embedding: [1] },
+        ],
+      },
+    ],
+    [
+      'one out of range',
+      {
+        data: [
+          { index: 0, embedding: [1] },
+          { index: 9, embedding: [1] },
+        ],
+      },
+    ],
+    [
+      'two lengths',
+      {
+        data: [
+          { index: 0, embedding: [1] },
+          { index: 1, embedding: [1, 2] },
+        ],
+      },
+    ],
+    [
+      'an empty one',
+      {
+        data: [
+          { index: 0, embedding: [] },
+          { index: 1, embedding: [] },
+        ],
+      },
+    ],
+    [
+      'odd bytes',
+      {
+        data: [
+          { index: 0, embedding: 'AAA=' },
+          { index: 1, embedding: 'AAA=' },
+        ],
+      },
+    ],
+    [
+      'not a number',
+      {
+        data: [
+          { index: 0, embedding: 'AADAfw==' },
+          { index: 1, embedding: 'AADAfw==' },
+        ],
+      },
+    ],
     ['no list', { nothing: true }],
   ] as const)('are refused with %s', async ([, body]) => {
     await using embedder = embedderOf({});
@@ -64,7 +125,8 @@ describe('embeddings of a provider', () => {
 });
 
 describe('the configuration', () => {
-  const make = (config: object, providers: object = {}) => createEmbedder(EmbeddingConfig.parse(config), { providers: ProvidersConfig.parse(providers), clock: systemClock });
+  const make = (config: object, providers: object = {}) =>
+    createEmbedder(EmbeddingConfig.parse(config), { providers: ProvidersConfig.parse(providers), clock: systemClock });
 
   test('none is none', () => {
     expect(createEmbedder(undefined, { providers: {}, clock: systemClock })).toBeUndefined();
@@ -92,7 +154,9 @@ describe('hashing', () => {
   });
 
   test('puts texts that share words nearer than others', () => {
-    const [a, b, c] = ['how do I rotate an access token', 'rotating the access token of a client', 'recipe for apple pie with cinnamon'].map((text) => hashingVector(text, 384));
+    const [a, b, c] = ['how do I rotate an access token', 'rotating the access token of a client', 'recipe for apple pie with cinnamon'].map((text) =>
+      hashingVector(text, 384),
+    );
     if (a === undefined || b === undefined || c === undefined) throw new Error('no vectors');
     expect(cosine(a, b)).toBeGreaterThan(cosine(a, c) + 0.2);
   });

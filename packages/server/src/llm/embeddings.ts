@@ -28,7 +28,10 @@ export interface Embedder extends AsyncDisposable {
 }
 
 /** The embedder of the configuration; undefined when it has none. Fails with an Error that names the configuration key. */
-export function createEmbedder(config: EmbeddingConfig | undefined, deps: { readonly providers: ProvidersConfig; readonly clock: Clock }): Embedder | undefined {
+export function createEmbedder(
+  config: EmbeddingConfig | undefined,
+  deps: { readonly providers: ProvidersConfig; readonly clock: Clock },
+): Embedder | undefined {
   if (config === undefined) return undefined;
   if (config.provider === 'hashing') return hashingEmbedder(config);
   const provider = deps.providers[config.provider];
@@ -48,7 +51,8 @@ export function createEmbedder(config: EmbeddingConfig | undefined, deps: { read
   return {
     provider: config.provider,
     model: config.model,
-    embed: (texts, signal) => embedInBatches(texts, config.batchSize, (batch) => askProvider(upstream, config, vendor.embeddings === 'base64', batch, signal)),
+    embed: (texts, signal) =>
+      embedInBatches(texts, config.batchSize, (batch) => askProvider(upstream, config, vendor.embeddings === 'base64', batch, signal)),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };
 }
@@ -60,7 +64,11 @@ function hashingEmbedder(config: EmbeddingConfig): Embedder {
     provider: 'hashing',
     model,
     async embed(texts) {
-      return { vectors: texts.map((text) => hashingVector(text, dimensions)), model, tokens: texts.reduce((sum, text) => sum + countTokens(text), 0) };
+      return {
+        vectors: texts.map((text) => hashingVector(text, dimensions)),
+        model,
+        tokens: texts.reduce((sum, text) => sum + countTokens(text), 0),
+      };
     },
     async [Symbol.asyncDispose]() {},
   };
@@ -82,9 +90,18 @@ const Answer = z.object({
   usage: z.object({ prompt_tokens: z.number() }).nullish().catch(undefined),
 });
 
-function askProvider(upstream: Upstream, config: EmbeddingConfig, base64: boolean, texts: readonly string[], signal: AbortSignal): Promise<Embeddings> {
+function askProvider(
+  upstream: Upstream,
+  config: EmbeddingConfig,
+  base64: boolean,
+  texts: readonly string[],
+  signal: AbortSignal,
+): Promise<Embeddings> {
   const body = JSON.stringify({ model: config.model, input: texts, encoding_format: base64 ? 'base64' : 'float' });
-  return upstream.post<Embeddings>({ path: '/embeddings', body, timeoutMs: config.timeoutMs, signal }, { stream: undefined, whole: (bytes) => readAnswer(bytes, config.model, texts) });
+  return upstream.post<Embeddings>(
+    { path: '/embeddings', body, timeoutMs: config.timeoutMs, signal },
+    { stream: undefined, whole: (bytes) => readAnswer(bytes, config.model, texts) },
+  );
 }
 
 function readAnswer(bytes: Buffer, asked: string, texts: readonly string[]): Embeddings {
@@ -95,7 +112,8 @@ function readAnswer(bytes: Buffer, asked: string, texts: readonly string[]): Emb
     throw new ModelError('bad_response', 'expected JSON');
   }
   const answer = Answer.safeParse(value);
-  if (!answer.success) throw new ModelError('bad_response', `the answer is not a list of embeddings (${answer.error.issues[0]?.path.join('.') ?? ''})`);
+  if (!answer.success)
+    throw new ModelError('bad_response', `the answer is not a list of embeddings (${answer.error.issues[0]?.path.join('.') ?? ''})`);
   const { data, model, usage } = answer.data;
   if (data.length !== texts.length) throw new ModelError('bad_response', `expected ${texts.length} embeddings, got ${data.length}`);
   const vectors = new Array<Float32Array | undefined>(texts.length).fill(undefined);
@@ -105,7 +123,8 @@ function readAnswer(bytes: Buffer, asked: string, texts: readonly string[]): Emb
     vectors[at] = typeof embedding === 'string' ? fromBase64(embedding) : Float32Array.from(embedding);
   }
   const whole = vectors.filter((vector) => vector !== undefined);
-  if (whole.some((vector) => vector.length === 0 || !vector.every(Number.isFinite))) throw new ModelError('bad_response', 'an embedding is empty or holds something else than numbers');
+  if (whole.some((vector) => vector.length === 0 || !vector.every(Number.isFinite)))
+    throw new ModelError('bad_response', 'an embedding is empty or holds something else than numbers');
   return { vectors: whole, model: model ?? asked, tokens: usage?.prompt_tokens ?? texts.reduce((sum, text) => sum + countTokens(text), 0) };
 }
 

@@ -1,12 +1,30 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Cooldowns } from './cooldown.ts';
-import { type ModelClient, ModelError, type ModelErrorKind, type ModelInfo, type ModelRequest, type ModelResult, type ModelSink, type ModelUsage } from './model.ts';
+import {
+  type ModelClient,
+  ModelError,
+  type ModelErrorKind,
+  type ModelInfo,
+  type ModelRequest,
+  type ModelResult,
+  type ModelSink,
+  type ModelUsage,
+} from './model.ts';
 import type { Attempt, Models } from './models.ts';
 import type { ProviderHealth } from './provider-health.ts';
 
 /** Another model may survive these; the others would fail everywhere, or nobody waits any more. */
-const elsewhere: ReadonlySet<ModelErrorKind> = new Set(['auth', 'billing', 'rate_limit', 'overloaded', 'server', 'network', 'timeout', 'bad_response']);
+const elsewhere: ReadonlySet<ModelErrorKind> = new Set([
+  'auth',
+  'billing',
+  'rate_limit',
+  'overloaded',
+  'server',
+  'network',
+  'timeout',
+  'bad_response',
+]);
 const nothingUsed: ModelUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
 const overloadedPauseMs = 500;
 const longestRetryPauseMs = 2000;
@@ -45,7 +63,13 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
       if (!elsewhere.has(tried.error.kind) || tried.error.partial !== undefined) throw tried.error;
     }
     if (last === undefined) throw allCoolingDown(call.models, deps.cooldowns);
-    deps.bus.emit('model:fallback_exhausted', { agentId: call.agentId, provider: last.model.provider, model: last.model.modelId, totalAttempts: attempts, timestamp: deps.clock.now() });
+    deps.bus.emit('model:fallback_exhausted', {
+      agentId: call.agentId,
+      provider: last.model.provider,
+      model: last.model.modelId,
+      totalAttempts: attempts,
+      timestamp: deps.clock.now(),
+    });
     throw last.error;
   };
 }
@@ -61,11 +85,19 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     const request: ModelRequest = { ...call.request, model };
     result = await deps.clientOf(model.provider).generate(request, sink);
   } catch (thrown) {
-    const error = thrown instanceof ModelError ? thrown : new ModelError('server', `Provider "${model.provider}": the client failed`, { cause: thrown });
+    const error =
+      thrown instanceof ModelError ? thrown : new ModelError('server', `Provider "${model.provider}": the client failed`, { cause: thrown });
     booked('error', error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
     health.failed(model.provider, call.agentId, error.kind);
     const pause = cooldowns.failed(model.provider, error);
-    if (pause !== undefined) bus.emit('model:auth_cooldown', { provider: model.provider, keyName: deps.keyNameOf(model.provider), cooldownMs: pause.ms, failureCount: pause.failures, timestamp: clock.now() });
+    if (pause !== undefined)
+      bus.emit('model:auth_cooldown', {
+        provider: model.provider,
+        keyName: deps.keyNameOf(model.provider),
+        cooldownMs: pause.ms,
+        failureCount: pause.failures,
+        timestamp: clock.now(),
+      });
     return { error };
   }
   booked('ok', result.usage, result.responseId);
@@ -99,10 +131,20 @@ function allCoolingDown(models: readonly ModelInfo[], cooldowns: Cooldowns): Mod
   if (models.length === 0) return new ModelError('bad_request', 'No model was named');
   const retryAfterMs = Math.min(...models.map((model) => cooldowns.remainingMs(model.provider)));
   const providers = [...new Set(models.map((model) => model.provider))].join(', ');
-  return new ModelError('rate_limit', `Every provider of the list (${providers}) refused lately and is left alone for ${Math.ceil(retryAfterMs / 1000)} s more`, { retryAfterMs });
+  return new ModelError(
+    'rate_limit',
+    `Every provider of the list (${providers}) refused lately and is left alone for ${Math.ceil(retryAfterMs / 1000)} s more`,
+    { retryAfterMs },
+  );
 }
 
-function announceFallback({ bus, clock }: GenerateDeps, agentId: string, from: { readonly model: ModelInfo; readonly error: ModelError }, to: ModelInfo, attemptNumber: number) {
+function announceFallback(
+  { bus, clock }: GenerateDeps,
+  agentId: string,
+  from: { readonly model: ModelInfo; readonly error: ModelError },
+  to: ModelInfo,
+  attemptNumber: number,
+) {
   bus.emit('model:fallback_attempt', {
     agentId,
     fromProvider: from.model.provider,

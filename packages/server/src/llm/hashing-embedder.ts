@@ -7,7 +7,10 @@ const fnvPrime = 0x01000193;
  */
 export function hashingVector(text: string, dimensions: number): Float32Array {
   const vector = new Float32Array(dimensions);
-  for (const [word] of text.normalize('NFKC').toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)) {
+  for (const [word] of text
+    .normalize('NFKC')
+    .toLowerCase()
+    .matchAll(/[\p{L}\p{N}]+/gu)) {
     add(vector, `w ${word}`, 1);
     const framed = `<${word}>`;
     for (let i = 0; i + 3 <= framed.length; i += 1) add(vector, `g ${framed.slice(i, i + 3)}`, 0.5);

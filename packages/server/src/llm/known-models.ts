@@ -13,7 +13,14 @@ export interface KnownModel {
   readonly price: ModelPrice | null;
 }
 
-type Row = readonly [id: string, displayName: string, contextWindow: number, maxTokens: number, traits: string, price: readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number] | null];
+type Row = readonly [
+  id: string,
+  displayName: string,
+  contextWindow: number,
+  maxTokens: number,
+  traits: string,
+  price: readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number] | null,
+];
 
 const seesAndReasons = 'vision reasoning';
 const sees = 'vision';

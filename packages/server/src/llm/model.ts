@@ -82,7 +82,18 @@ export interface ModelSink {
   drained(): Promise<void>;
 }
 
-export type ModelErrorKind = 'auth' | 'billing' | 'rate_limit' | 'overloaded' | 'server' | 'network' | 'timeout' | 'bad_request' | 'context_length' | 'bad_response' | 'aborted';
+export type ModelErrorKind =
+  | 'auth'
+  | 'billing'
+  | 'rate_limit'
+  | 'overloaded'
+  | 'server'
+  | 'network'
+  | 'timeout'
+  | 'bad_request'
+  | 'context_length'
+  | 'bad_response'
+  | 'aborted';
 
 /** Why a model call failed; what may be done about it is decided from `kind`, never from the message. */
 export class ModelError extends Error {
@@ -95,7 +106,11 @@ export class ModelError extends Error {
   /** What the failed call is estimated to have cost, when the provider had begun to answer. */
   readonly usage?: ModelUsage;
 
-  constructor(kind: ModelErrorKind, message: string, details: { status?: number; retryAfterMs?: number; partial?: ModelResult; usage?: ModelUsage; cause?: unknown } = {}) {
+  constructor(
+    kind: ModelErrorKind,
+    message: string,
+    details: { status?: number; retryAfterMs?: number; partial?: ModelResult; usage?: ModelUsage; cause?: unknown } = {},
+  ) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.kind = kind;
     if (details.status !== undefined) this.status = details.status;
@@ -112,4 +127,3 @@ export interface ModelClient extends AsyncDisposable {
 
 /** Counts tokens without a network: an upper estimate, good to 20 %. */
 export type CountTokens = (text: string) => number;
-

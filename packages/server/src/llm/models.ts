@@ -32,5 +32,13 @@ export interface Models extends AsyncDisposable {
    * Calls the first of `models` that is not cooling down, then the next ones while the error allows it and no text
    * was handed out. Each attempt goes to `onAttempt`. Fails with the last ModelError.
    */
-  generate(call: { readonly models: readonly ModelInfo[]; readonly agentId: string; readonly request: Omit<ModelRequest, 'model'>; readonly onAttempt: (attempt: Attempt) => void }, sink?: ModelSink): Promise<{ readonly result: ModelResult; readonly model: ModelInfo }>;
+  generate(
+    call: {
+      readonly models: readonly ModelInfo[];
+      readonly agentId: string;
+      readonly request: Omit<ModelRequest, 'model'>;
+      readonly onAttempt: (attempt: Attempt) => void;
+    },
+    sink?: ModelSink,
+  ): Promise<{ readonly result: ModelResult; readonly model: ModelInfo }>;
 }

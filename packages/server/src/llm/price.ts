@@ -12,7 +12,12 @@ export interface Cost {
 export function costOf(usage: ModelUsage, price: ModelPrice | null): Cost | null {
   if (price === null) return null;
   const fresh = Math.max(0, usage.input - usage.cacheRead - usage.cacheWrite);
-  return { input: nano(fresh, price.input), output: nano(usage.output, price.output), cacheRead: nano(usage.cacheRead, price.cacheRead), cacheWrite: nano(usage.cacheWrite, price.cacheWrite) };
+  return {
+    input: nano(fresh, price.input),
+    output: nano(usage.output, price.output),
+    cacheRead: nano(usage.cacheRead, price.cacheRead),
+    cacheWrite: nano(usage.cacheWrite, price.cacheWrite),
+  };
 }
 
 export function totalCost(cost: Cost): number {

@@ -23,7 +23,8 @@ export class ProviderHealth {
     this.#failing.set(provider, entry);
     entry.failures += 1;
     entry.agents.add(agentId);
-    if (entry.failures === degradedAfter) this.#bus.emit('provider:degraded', { provider, failingAgents: entry.agents.size, timestamp: this.#clock.now() });
+    if (entry.failures === degradedAfter)
+      this.#bus.emit('provider:degraded', { provider, failingAgents: entry.agents.size, timestamp: this.#clock.now() });
   }
 
   succeeded(provider: string): void {

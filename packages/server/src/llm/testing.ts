@@ -14,7 +14,16 @@ export const testModel: ModelInfo = {
 };
 
 export function testRequest(changes: Partial<ModelRequest> = {}): ModelRequest {
-  return { model: testModel, system: [], messages: [{ role: 'user', content: 'hello' }], tools: [], cacheRetention: 'none', timeoutMs: 10_000, signal: new AbortController().signal, ...changes };
+  return {
+    model: testModel,
+    system: [],
+    messages: [{ role: 'user', content: 'hello' }],
+    tools: [],
+    cacheRetention: 'none',
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+    ...changes,
+  };
 }
 
 export interface Collected extends ModelSink {

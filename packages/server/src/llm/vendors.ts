@@ -29,7 +29,15 @@ export interface Vendor {
   readonly defaults?: { readonly contextWindow: number; readonly maxTokens: number };
 }
 
-const openAiStyle = { wire: 'openai-chat', keyHeader: 'authorization', streamOptions: true, maxTokensField: 'max_tokens', toolCallId: 'any', tools: true, embeddings: 'float' } as const;
+const openAiStyle = {
+  wire: 'openai-chat',
+  keyHeader: 'authorization',
+  streamOptions: true,
+  maxTokensField: 'max_tokens',
+  toolCallId: 'any',
+  tools: true,
+  embeddings: 'float',
+} as const;
 const reasoningModels = /^(?:o\d|gpt-5)/;
 
 export const vendors: Readonly<Record<ProviderType, Vendor>> = {
@@ -58,23 +66,87 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     tools: true,
     embeddings: 'none',
   },
-  google: { ...openAiStyle, name: 'Google Gemini', baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai', keyEnv: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'] },
+  google: {
+    ...openAiStyle,
+    name: 'Google Gemini',
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    keyEnv: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
+  },
   // Refuses unknown fields; reports usage in the last chunk unasked.
-  mistral: { ...openAiStyle, name: 'Mistral', baseUrl: 'https://api.mistral.ai/v1', keyEnv: ['MISTRAL_API_KEY'], streamOptions: false, toolCallId: 'alnum9' },
-  groq: { ...openAiStyle, name: 'Groq', baseUrl: 'https://api.groq.com/openai/v1', keyEnv: ['GROQ_API_KEY'], maxTokensField: 'max_completion_tokens', embeddings: 'none' },
+  mistral: {
+    ...openAiStyle,
+    name: 'Mistral',
+    baseUrl: 'https://api.mistral.ai/v1',
+    keyEnv: ['MISTRAL_API_KEY'],
+    streamOptions: false,
+    toolCallId: 'alnum9',
+  },
+  groq: {
+    ...openAiStyle,
+    name: 'Groq',
+    baseUrl: 'https://api.groq.com/openai/v1',
+    keyEnv: ['GROQ_API_KEY'],
+    maxTokensField: 'max_completion_tokens',
+    embeddings: 'none',
+  },
   xai: { ...openAiStyle, name: 'xAI', baseUrl: 'https://api.x.ai/v1', keyEnv: ['XAI_API_KEY'] },
   openrouter: { ...openAiStyle, name: 'OpenRouter', baseUrl: 'https://openrouter.ai/api/v1', keyEnv: ['OPENROUTER_API_KEY'] },
   deepseek: { ...openAiStyle, name: 'DeepSeek', baseUrl: 'https://api.deepseek.com/v1', keyEnv: ['DEEPSEEK_API_KEY'], embeddings: 'none' },
   together: { ...openAiStyle, name: 'Together', baseUrl: 'https://api.together.xyz/v1', keyEnv: ['TOGETHER_API_KEY'] },
   fireworks: { ...openAiStyle, name: 'Fireworks', baseUrl: 'https://api.fireworks.ai/inference/v1', keyEnv: ['FIREWORKS_API_KEY'] },
-  cerebras: { ...openAiStyle, name: 'Cerebras', baseUrl: 'https://api.cerebras.ai/v1', keyEnv: ['CEREBRAS_API_KEY'], maxTokensField: 'max_completion_tokens', embeddings: 'none' },
+  cerebras: {
+    ...openAiStyle,
+    name: 'Cerebras',
+    baseUrl: 'https://api.cerebras.ai/v1',
+    keyEnv: ['CEREBRAS_API_KEY'],
+    maxTokensField: 'max_completion_tokens',
+    embeddings: 'none',
+  },
   // Reports usage in every chunk unasked.
-  perplexity: { ...openAiStyle, name: 'Perplexity', baseUrl: 'https://api.perplexity.ai', keyEnv: ['PERPLEXITY_API_KEY'], streamOptions: false, tools: false, embeddings: 'none' },
+  perplexity: {
+    ...openAiStyle,
+    name: 'Perplexity',
+    baseUrl: 'https://api.perplexity.ai',
+    keyEnv: ['PERPLEXITY_API_KEY'],
+    streamOptions: false,
+    tools: false,
+    embeddings: 'none',
+  },
   moonshot: { ...openAiStyle, name: 'Moonshot', baseUrl: 'https://api.moonshot.ai/v1', keyEnv: ['MOONSHOT_API_KEY'], embeddings: 'none' },
-  azure: { ...openAiStyle, name: 'Azure OpenAI', baseUrl: undefined, keyEnv: [], keyHeader: 'api-key', maxTokensField: 'max_completion_tokens', fixedTemperature: reasoningModels, embeddings: 'base64' },
+  azure: {
+    ...openAiStyle,
+    name: 'Azure OpenAI',
+    baseUrl: undefined,
+    keyEnv: [],
+    keyHeader: 'api-key',
+    maxTokensField: 'max_completion_tokens',
+    fixedTemperature: reasoningModels,
+    embeddings: 'base64',
+  },
   // Its context is 4096 tokens unless the server was told otherwise, and it cuts longer prompts silently.
-  ollama: { ...openAiStyle, name: 'Ollama', baseUrl: 'http://127.0.0.1:11434/v1', keyEnv: [], local: { port: 11434 }, defaults: { contextWindow: 4096, maxTokens: 2048 } },
-  lmstudio: { ...openAiStyle, name: 'LM Studio', baseUrl: 'http://127.0.0.1:1234/v1', keyEnv: [], local: { port: 1234 }, defaults: { contextWindow: 4096, maxTokens: 2048 } },
-  llamacpp: { ...openAiStyle, name: 'llama.cpp', baseUrl: 'http://127.0.0.1:8080/v1', keyEnv: [], local: { port: 8080 }, defaults: { contextWindow: 4096, maxTokens: 2048 } },
+  ollama: {
+    ...openAiStyle,
+    name: 'Ollama',
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    keyEnv: [],
+    local: { port: 11434 },
+    defaults: { contextWindow: 4096, maxTokens: 2048 },
+  },
+  lmstudio: {
+    ...openAiStyle,
+    name: 'LM Studio',
+    baseUrl: 'http://127.0.0.1:1234/v1',
+    keyEnv: [],
+    local: { port: 1234 },
+    defaults: { contextWindow: 4096, maxTokens: 2048 },
+  },
+  llamacpp: {
+    ...openAiStyle,
+    name: 'llama.cpp',
+    baseUrl: 'http://127.0.0.1:8080/v1',
+    keyEnv: [],
+    local: { port: 8080 },
+    defaults: { contextWindow: 4096, maxTokens: 2048 },
+  },
   vllm: { ...openAiStyle, name: 'vLLM', baseUrl: 'http://127.0.0.1:8000/v1', keyEnv: [], local: { port: 8000 }, embeddings: 'base64' },
 };

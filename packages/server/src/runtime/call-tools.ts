@@ -37,12 +37,20 @@ const maxParallel = 8;
  */
 export async function callTools(deps: CallToolsDeps, run: ToolRun, calls: readonly ToolCall[]): Promise<ModelMessage[]> {
   const results: ModelMessage[] = [];
-  for (let at = 0; at < calls.length; ) {
+  for (let at = 0; at < calls.length;) {
     let end = at + 1;
     if (isPure(run, calls[at])) while (end < calls.length && end - at < maxParallel && isPure(run, calls[end])) end += 1;
     const batch = calls.slice(at, end);
     const first = at;
-    results.push(...(await Promise.all(batch.map((call, index) => (first + index < maxCallsPerStep ? callTool(deps, run, call) : toMessage(call, failure(`Not run: at most ${maxCallsPerStep} calls are taken at once`)))))));
+    results.push(
+      ...(await Promise.all(
+        batch.map((call, index) =>
+          first + index < maxCallsPerStep
+            ? callTool(deps, run, call)
+            : toMessage(call, failure(`Not run: at most ${maxCallsPerStep} calls are taken at once`)),
+        ),
+      )),
+    );
     at = end;
   }
   return results;
@@ -70,7 +78,10 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Prom
   const { input, signal } = run;
   if (signal.aborted) return failure('Not run: the turn was stopped');
   const tool = findTool(run, call.name);
-  if (tool === undefined) return failure(`There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${input.tools.map((each) => each.name).join(', ') || 'none'}`);
+  if (tool === undefined)
+    return failure(
+      `There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${input.tools.map((each) => each.name).join(', ') || 'none'}`,
+    );
   // Checked again where it counts: what the model was shown is no authority.
   const refusal = refuseTool(tool, input.agent, input.origin);
   if (refusal !== undefined) {
@@ -100,7 +111,9 @@ function parseArguments(tool: Tool, text: string): { readonly value: unknown } |
   }
   const parsed = tool.args.safeParse(json);
   if (parsed.success) return { value: parsed.data };
-  const issues = parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.length === 0 ? '(arguments)' : issue.path.join('.')}: ${issue.message}`);
+  const issues = parsed.error.issues
+    .slice(0, 5)
+    .map((issue) => `${issue.path.length === 0 ? '(arguments)' : issue.path.join('.')}: ${issue.message}`);
   return { problem: `The arguments of "${tool.name}" are wrong: ${issues.join('; ')}` };
 }
 
@@ -116,7 +129,14 @@ async function runWithDeadline(clock: Clock, tool: Tool, args: unknown, { input,
   const cancel = clock.after(tool.timeoutMs, () => end(`no result within ${tool.timeoutMs} ms`));
   const onAbort = () => end('the turn was stopped');
   signal.addEventListener('abort', onAbort, { once: true });
-  const context: ToolContext = { agentId: input.agentId, turnId: input.turnId, traceId: input.traceId, origin: input.origin, workspaceDir: input.workspaceDir, signal: controller.signal };
+  const context: ToolContext = {
+    agentId: input.agentId,
+    turnId: input.turnId,
+    traceId: input.traceId,
+    origin: input.origin,
+    workspaceDir: input.workspaceDir,
+    signal: controller.signal,
+  };
   try {
     const work = tool.run(args, context);
     // When the deadline wins, a later failure has no one else to hear it.

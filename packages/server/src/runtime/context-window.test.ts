@@ -9,8 +9,15 @@ const user = (content: string): ModelMessage => ({ role: 'user', content });
 const assistant = (content: string): ModelMessage => ({ role: 'assistant', content });
 let ids = 0;
 function step(resultLength: number, calls = 1, argumentsLength = 10): ModelMessage[] {
-  const toolCalls = Array.from({ length: calls }, () => ({ id: `call_${(ids += 1)}`, name: 'read', arguments: JSON.stringify({ path: 'p'.repeat(argumentsLength) }) }));
-  return [{ role: 'assistant', content: '', toolCalls }, ...toolCalls.map((call): ModelMessage => ({ role: 'tool', content: 'word '.repeat(resultLength / 5), toolCallId: call.id, toolName: call.name }))];
+  const toolCalls = Array.from({ length: calls }, () => ({
+    id: `call_${(ids += 1)}`,
+    name: 'read',
+    arguments: JSON.stringify({ path: 'p'.repeat(argumentsLength) }),
+  }));
+  return [
+    { role: 'assistant', content: '', toolCalls },
+    ...toolCalls.map((call): ModelMessage => ({ role: 'tool', content: 'word '.repeat(resultLength / 5), toolCallId: call.id, toolName: call.name })),
+  ];
 }
 const words = (count: number) => 'word '.repeat(count);
 
@@ -37,7 +44,17 @@ describe('context window', () => {
   });
 
   it('leaves out old tool results first, and spares the recent ones', () => {
-    const messages = [user('start'), ...step(2000), ...step(2000), ...step(2000), ...step(2000), ...step(2000), ...step(2000), assistant('done'), user('go on')];
+    const messages = [
+      user('start'),
+      ...step(2000),
+      ...step(2000),
+      ...step(2000),
+      ...step(2000),
+      ...step(2000),
+      ...step(2000),
+      assistant('done'),
+      user('go on'),
+    ];
     const fitted = fit({ messages, fixedTokens: 0, limit: 2300 });
     expect(fitted?.messages).toHaveLength(messages.length);
     const results = fitted?.messages.filter((message) => message.role === 'tool').map((message) => message.content.startsWith('['));
@@ -45,7 +62,16 @@ describe('context window', () => {
   });
 
   it('then drops whole exchanges from the oldest on and says so', () => {
-    const messages = [user('one'), assistant(words(400)), user('two'), ...step(100), assistant(words(400)), user('three'), assistant(words(300)), user('four')];
+    const messages = [
+      user('one'),
+      assistant(words(400)),
+      user('two'),
+      ...step(100),
+      assistant(words(400)),
+      user('three'),
+      assistant(words(300)),
+      user('four'),
+    ];
     const fitted = fit({ messages, fixedTokens: 0, limit: 600 });
     expect(fitted?.messages[0]).toEqual(user(omissionNote));
     expect(fitted?.messages.slice(1)).toEqual(messages.slice(-3));
@@ -75,43 +101,69 @@ describe('context window', () => {
   });
 
   it('never exceeds the limit, keeps the question, keeps pairs whole and decides the same each time', () => {
-    const text = fc.oneof(fc.string({ maxLength: 40 }), fc.integer({ min: 0, max: 3000 }).map(words), fc.string({ unit: 'binary', maxLength: 500 }), fc.integer({ min: 0, max: 4000 }).map((length) => '漢'.repeat(length)));
+    const text = fc.oneof(
+      fc.string({ maxLength: 40 }),
+      fc.integer({ min: 0, max: 3000 }).map(words),
+      fc.string({ unit: 'binary', maxLength: 500 }),
+      fc.integer({ min: 0, max: 4000 }).map((length) => '漢'.repeat(length)),
+    );
     const steps = fc.array(
-      fc.record({ results: fc.array(text, { minLength: 1, maxLength: 3 }), args: fc.integer({ min: 0, max: 5000 }), said: fc.string({ maxLength: 20 }) }),
+      fc.record({
+        results: fc.array(text, { minLength: 1, maxLength: 3 }),
+        args: fc.integer({ min: 0, max: 5000 }),
+        said: fc.string({ maxLength: 20 }),
+      }),
       { maxLength: 6 },
     );
     const exchange = fc.record({ asked: text, steps, answer: fc.option(text) });
     fc.assert(
-      fc.property(fc.array(exchange, { minLength: 1, maxLength: 6 }), fc.integer({ min: 100, max: 4000 }), fc.integer({ min: 0, max: 500 }), (exchanges, limit, fixedTokens) => {
-        const messages = exchanges.flatMap(({ asked, steps: taken, answer }, at): ModelMessage[] => [
-          user(asked),
-          ...taken.flatMap(({ results, args, said }, number): ModelMessage[] => {
-            const toolCalls = results.map((_, index) => ({ id: `c${at}-${number}-${index}`, name: 'read', arguments: JSON.stringify({ a: 'a'.repeat(args) }) }));
-            return [{ role: 'assistant', content: said, toolCalls }, ...results.map((content, index): ModelMessage => ({ role: 'tool', content, toolCallId: `c${at}-${number}-${index}`, toolName: 'read' }))];
-          }),
-          // The last exchange is still being answered.
-          ...(answer === null || at === exchanges.length - 1 ? [] : [assistant(answer)]),
-        ]);
-        const fitted = fit({ messages, fixedTokens, limit });
-        if (fitted === undefined) {
-          // Only when a note, the smallest step and a piece of the question do not fit.
-          expect(limit - fixedTokens).toBeLessThan(600);
-          return;
-        }
-        expect(fitted.tokens).toBeLessThanOrEqual(limit);
-        // Counted anew, without what the counter remembers.
-        const recount = createFitContext(countTokens)({ messages: structuredClone(fitted.messages), fixedTokens, limit });
-        expect(recount?.tokens).toBe(fitted.tokens);
-        expectValidPairs(fitted.messages);
-        const question = messages.findLast((message) => message.role === 'user')?.content ?? '';
-        const kept = fitted.messages.findLast((message) => message.role === 'user')?.content ?? '';
-        if (kept !== question) {
-          expect(kept).toContain('characters left out');
-          expect(question.startsWith(kept.slice(0, 1))).toBe(true);
-        }
-        expect(fitted.messages[0]?.role).toBe('user');
-        expect(fit({ messages, fixedTokens, limit })?.messages).toEqual(fitted.messages);
-      }),
+      fc.property(
+        fc.array(exchange, { minLength: 1, maxLength: 6 }),
+        fc.integer({ min: 100, max: 4000 }),
+        fc.integer({ min: 0, max: 500 }),
+        (exchanges, limit, fixedTokens) => {
+          const messages = exchanges.flatMap(({ asked, steps: taken, answer }, at): ModelMessage[] => [
+            user(asked),
+            ...taken.flatMap(({ results, args, said }, number): ModelMessage[] => {
+              const toolCalls = results.map((_, index) => ({
+                id: `c${at}-${number}-${index}`,
+                name: 'read',
+                arguments: JSON.stringify({ a: 'a'.repeat(args) }),
+              }));
+              return [
+                { role: 'assistant', content: said, toolCalls },
+                ...results.map((content, index): ModelMessage => ({
+                  role: 'tool',
+                  content,
+                  toolCallId: `c${at}-${number}-${index}`,
+                  toolName: 'read',
+                })),
+              ];
+            }),
+            // The last exchange is still being answered.
+            ...(answer === null || at === exchanges.length - 1 ? [] : [assistant(answer)]),
+          ]);
+          const fitted = fit({ messages, fixedTokens, limit });
+          if (fitted === undefined) {
+            // Only when a note, the smallest step and a piece of the question do not fit.
+            expect(limit - fixedTokens).toBeLessThan(600);
+            return;
+          }
+          expect(fitted.tokens).toBeLessThanOrEqual(limit);
+          // Counted anew, without what the counter remembers.
+          const recount = createFitContext(countTokens)({ messages: structuredClone(fitted.messages), fixedTokens, limit });
+          expect(recount?.tokens).toBe(fitted.tokens);
+          expectValidPairs(fitted.messages);
+          const question = messages.findLast((message) => message.role === 'user')?.content ?? '';
+          const kept = fitted.messages.findLast((message) => message.role === 'user')?.content ?? '';
+          if (kept !== question) {
+            expect(kept).toContain('characters left out');
+            expect(question.startsWith(kept.slice(0, 1))).toBe(true);
+          }
+          expect(fitted.messages[0]?.role).toBe('user');
+          expect(fit({ messages, fixedTokens, limit })?.messages).toEqual(fitted.messages);
+        },
+      ),
       { numRuns: 300 },
     );
   });

@@ -45,7 +45,9 @@ export function createFitContext(countTokens: CountTokens): FitContext {
     if (tokens === undefined) {
       tokens = perMessageTokens + countTokens(message.content);
       if (message.role === 'tool') tokens += countTokens(message.toolCallId);
-      if (message.role === 'assistant') for (const call of message.toolCalls ?? []) tokens += perCallTokens + countTokens(call.id) + countTokens(call.name) + countTokens(call.arguments);
+      if (message.role === 'assistant')
+        for (const call of message.toolCalls ?? [])
+          tokens += perCallTokens + countTokens(call.id) + countTokens(call.name) + countTokens(call.arguments);
       counted.set(message, tokens);
     }
     return tokens;
@@ -135,7 +137,8 @@ function withoutArguments(call: ToolCall): ToolCall {
 
 function empty(list: readonly ModelMessage[], index: number, replace: Shrinking['replace']): void {
   const message = list[index];
-  if (message?.role === 'assistant' && message.toolCalls !== undefined) replace(index, { ...message, toolCalls: message.toolCalls.map(withoutArguments) });
+  if (message?.role === 'assistant' && message.toolCalls !== undefined)
+    replace(index, { ...message, toolCalls: message.toolCalls.map(withoutArguments) });
   mask(list, index, replace);
 }
 

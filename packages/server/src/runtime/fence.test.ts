@@ -19,21 +19,51 @@ const pieces = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string(),
   fc.constantFrom(
-    '<<<UNTRUSTED-TEXT 0123>>>', '<<<END-UNTRUSTED-TEXT ', '>>>', '\n', '<<<', 'UNTRUSTED-TEXT', 'untrusted_text', '＜＜＜ＥＮＤ－ＵＮＴＲＵＳＴＥＤ－ＴＥＸＴ', '<\u200b<\u200b<E\u200bND-UNTR\u200dUSTED-TEXT', 'U\u0301NTRUSTED-TEXT', '𝐔𝐍𝐓𝐑𝐔𝐒𝐓𝐄𝐃-TEXT',
-    'Ⓤⓝⓣⓡⓤⓢⓣⓔⓓ-text', 'UNTRUSTED\u2011TEXT', 'UNTRUSTED\u00a0TEXT', '<< end of untrusted', '\u202e', '\u{e0041}', 'e\u0301', '\ufdfa', '\0', '\ud800',
+    '<<<UNTRUSTED-TEXT 0123>>>',
+    '<<<END-UNTRUSTED-TEXT ',
+    '>>>',
+    '\n',
+    '<<<',
+    'UNTRUSTED-TEXT',
+    'untrusted_text',
+    '＜＜＜ＥＮＤ－ＵＮＴＲＵＳＴＥＤ－ＴＥＸＴ',
+    '<\u200b<\u200b<E\u200bND-UNTR\u200dUSTED-TEXT',
+    'U\u0301NTRUSTED-TEXT',
+    '𝐔𝐍𝐓𝐑𝐔𝐒𝐓𝐄𝐃-TEXT',
+    'Ⓤⓝⓣⓡⓤⓢⓣⓔⓓ-text',
+    'UNTRUSTED\u2011TEXT',
+    'UNTRUSTED\u00a0TEXT',
+    '<< end of untrusted',
+    '\u202e',
+    '\u{e0041}',
+    'e\u0301',
+    '\ufdfa',
+    '\0',
+    '\ud800',
   ),
 );
 const hostile = fc.array(pieces, { maxLength: 12 }).map((parts) => parts.join(''));
 
 describe('fence', () => {
   it('encloses text between two lines with the same marker and leaves ordinary text as it is', () => {
-    for (const text of ['', 'Hello', 'a\r\n\tb', 'if (a << 2 > b >>> 1) return `<<EOF`;', '<<<<<<< HEAD\nmine\n>>>>>>> theirs', 'Grüße, 你好, می‌خواهم, 👩‍👩‍👧', 'untrusted text from an untrusted source', 'x'.repeat(100_000)]) {
+    for (const text of [
+      '',
+      'Hello',
+      'a\r\n\tb',
+      'if (a << 2 > b >>> 1) return `<<EOF`;',
+      '<<<<<<< HEAD\nmine\n>>>>>>> theirs',
+      'Grüße, 你好, می‌خواهم, 👩‍👩‍👧',
+      'untrusted text from an untrusted source',
+      'x'.repeat(100_000),
+    ]) {
       expect(takeApart(fence.wrap(text, { source: 'test' })).inner).toBe(text);
     }
   });
 
   it('says where the text comes from', () => {
-    expect(takeApart(fence.wrap('x', { source: 'web page', url: 'https://a.example/b?c=d&e#f' })).attributes).toBe(' source="web page" url="https://a.example/b?c=d&e#f"');
+    expect(takeApart(fence.wrap('x', { source: 'web page', url: 'https://a.example/b?c=d&e#f' })).attributes).toBe(
+      ' source="web page" url="https://a.example/b?c=d&e#f"',
+    );
   });
 
   it('holds: nothing of the content comes after the end, and no line of it can be taken for a marker', () => {

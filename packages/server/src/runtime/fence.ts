@@ -82,5 +82,10 @@ function printLabel(label: FenceLabel): string {
 function cleanValue(value: string): string {
   const short = value.length > 200 ? `${value.slice(0, 200).toWellFormed()}…` : value;
   if (plainValue.test(short)) return imitation.test(short) ? '' : short;
-  return neutralize(short.normalize('NFKC').replace(/[\p{C}\p{Z}]+/gu, ' ').replace(/["'`<>]/g, '')).trim();
+  return neutralize(
+    short
+      .normalize('NFKC')
+      .replace(/[\p{C}\p{Z}]+/gu, ' ')
+      .replace(/["'`<>]/g, ''),
+  ).trim();
 }

@@ -33,14 +33,23 @@ describe('injection monitor', () => {
     expect(calm()).toBeUndefined();
     expect(attack()).toEqual({ patterns: ['instruction_override'], riskLevel: 'high' });
     expect(seen).toHaveLength(1);
-    expect(events['security:injection_detected'].payload.parse(seen[0]?.payload)).toMatchObject({ source: 'user_input', agentId: 'default', riskLevel: 'high' });
+    expect(events['security:injection_detected'].payload.parse(seen[0]?.payload)).toMatchObject({
+      source: 'user_input',
+      agentId: 'default',
+      riskLevel: 'high',
+    });
   });
 
   it('announces a rate once per window', () => {
     const { attack, step, kinds, seen } = setUp();
     for (let index = 0; index < 5; index += 1) attack();
     expect(kinds().filter((kind) => kind === 'security:injection_rate_exceeded')).toHaveLength(1);
-    expect(events['security:injection_rate_exceeded'].payload.parse(seen.at(3)?.payload)).toMatchObject({ principalId: 'token:a', count: 3, threshold: 3, windowMs: 1000 });
+    expect(events['security:injection_rate_exceeded'].payload.parse(seen.at(3)?.payload)).toMatchObject({
+      principalId: 'token:a',
+      count: 3,
+      threshold: 3,
+      windowMs: 1000,
+    });
     step(1000);
     for (let index = 0; index < 3; index += 1) attack();
     expect(kinds().filter((kind) => kind === 'security:injection_rate_exceeded')).toHaveLength(2);

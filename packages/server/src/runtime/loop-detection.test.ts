@@ -4,7 +4,11 @@ import { createLoopDetector } from './loop-detection.ts';
 function watch(steps: readonly (readonly [text: string, args: string, result: string])[]) {
   const detector = createLoopDetector();
   return steps.map(([text, args, result]) =>
-    detector.observe({ text, calls: [{ id: String(Math.random()), name: 'look', arguments: args }], results: [{ role: 'tool', content: result, toolCallId: String(Math.random()), toolName: 'look' }] }),
+    detector.observe({
+      text,
+      calls: [{ id: String(Math.random()), name: 'look', arguments: args }],
+      results: [{ role: 'tool', content: result, toolCallId: String(Math.random()), toolName: 'look' }],
+    }),
   );
 }
 const repeat = (round: readonly (readonly [string, string, string])[], times: number) => Array.from({ length: times }, () => round).flat();
@@ -15,8 +19,27 @@ describe('loop detection', () => {
   });
 
   it('sees rounds of two and three steps', () => {
-    expect(watch(repeat([['', 'a', 'r'], ['', 'b', 's']], 5)).at(-1)).toBe('loop');
-    const three = watch(repeat([['', 'a', 'r'], ['', 'b', 's'], ['', 'c', 't']], 5));
+    expect(
+      watch(
+        repeat(
+          [
+            ['', 'a', 'r'],
+            ['', 'b', 's'],
+          ],
+          5,
+        ),
+      ).at(-1),
+    ).toBe('loop');
+    const three = watch(
+      repeat(
+        [
+          ['', 'a', 'r'],
+          ['', 'b', 's'],
+          ['', 'c', 't'],
+        ],
+        5,
+      ),
+    );
     expect(three.at(-1)).toBe('loop');
     expect(three.slice(0, 8)).not.toContain('loop');
   });
@@ -24,7 +47,21 @@ describe('loop detection', () => {
   it('takes other arguments, other results and a change in between as progress', () => {
     expect(new Set(watch(Array.from({ length: 30 }, (_, index) => ['', `a${index}`, 'r'] as const)))).toEqual(new Set(['progress']));
     expect(new Set(watch(Array.from({ length: 30 }, (_, index) => ['', 'a', `r${index}`] as const)))).toEqual(new Set(['progress']));
-    expect(new Set(watch(repeat([['', 'a', 'r'], ['', 'a', 'r'], ['', 'b', 's'], ['', 'c', 'u']], 8)))).toEqual(new Set(['progress']));
+    expect(
+      new Set(
+        watch(
+          repeat(
+            [
+              ['', 'a', 'r'],
+              ['', 'a', 'r'],
+              ['', 'b', 's'],
+              ['', 'c', 'u'],
+            ],
+            8,
+          ),
+        ),
+      ),
+    ).toEqual(new Set(['progress']));
   });
 
   it('ends when the same words come again and again, whatever is called', () => {

@@ -27,7 +27,16 @@ function collectingSink() {
 }
 
 function tool(over: Partial<Tool> & { readonly run?: (args: unknown, context: ToolContext) => Promise<{ content: string }> } = {}): Tool {
-  return { name: 'look', description: 'Looks', args: z.strictObject({ at: z.string().optional() }), risk: 'read', effect: 'pure', timeoutMs: 1000, run: async () => ({ content: 'seen' }), ...over };
+  return {
+    name: 'look',
+    description: 'Looks',
+    args: z.strictObject({ at: z.string().optional() }),
+    risk: 'read',
+    effect: 'pure',
+    timeoutMs: 1000,
+    run: async () => ({ content: 'seen' }),
+    ...over,
+  };
 }
 
 describe('a turn', () => {
@@ -43,7 +52,13 @@ describe('a turn', () => {
       model: testModel,
       calls: [
         {
-          provider: 'test', modelId: 'one', operation: 'interactive', outcome: 'ok', latencyMs: 1, startedAtMs: 1, responseId: 'r1',
+          provider: 'test',
+          modelId: 'one',
+          operation: 'interactive',
+          outcome: 'ok',
+          latencyMs: 1,
+          startedAtMs: 1,
+          responseId: 'r1',
           usage: { input: 1000, output: 20, cacheRead: 400, cacheWrite: 0, estimated: false },
           cost: { input: 600_000, output: 40_000, cacheRead: 40_000, cacheWrite: 0 },
           savedNano: 360_000,
@@ -51,7 +66,14 @@ describe('a turn', () => {
       ],
     });
     expect(text()).toBe(result.text);
-    expect(asked[0]?.request).toMatchObject({ temperature: 0.5, maxTokens: 77, cacheRetention: 'long', system: ['You are Gate.'], messages: [{ role: 'user', content: 'Hello' }], tools: [] });
+    expect(asked[0]?.request).toMatchObject({
+      temperature: 0.5,
+      maxTokens: 77,
+      cacheRetention: 'long',
+      system: ['You are Gate.'],
+      messages: [{ role: 'user', content: 'Hello' }],
+      tools: [],
+    });
     expect(clock.pending()).toBe(0);
   });
 
@@ -63,18 +85,43 @@ describe('a turn', () => {
       { role: 'assistant', content: 'Let me look.', toolCalls: [{ id: 'call_1', name: 'look', arguments: '{"at":"x"}' }] },
       { role: 'tool', content: '{"at":"x"}', toolCallId: 'call_1', toolName: 'look' },
     ];
-    expect(result).toMatchObject({ finishReason: 'stop', text: 'Let me look.\n\nIt is there.', steps: 2, messages: [...added, { role: 'assistant', content: 'It is there.' }] });
+    expect(result).toMatchObject({
+      finishReason: 'stop',
+      text: 'Let me look.\n\nIt is there.',
+      steps: 2,
+      messages: [...added, { role: 'assistant', content: 'It is there.' }],
+    });
     expect(text()).toBe(result.text);
     expect(asked[1]?.request.messages).toEqual([{ role: 'user', content: 'Hello' }, ...added]);
-    expect(asked[0]?.request.tools).toEqual([{ name: 'look', description: 'Looks', parameters: { type: 'object', properties: { at: { type: 'string' } }, additionalProperties: false } }]);
+    expect(asked[0]?.request.tools).toEqual([
+      { name: 'look', description: 'Looks', parameters: { type: 'object', properties: { at: { type: 'string' } }, additionalProperties: false } },
+    ]);
     expect(result.calls).toHaveLength(2);
   });
 
   it('gives repeated and empty call ids of a provider new ones', async () => {
-    const { run } = setUp({ calls: [['look', {}], ['look', {}]] }, { text: 'done' });
-    const models = createScriptedModels({ calls: [['look', {}], ['look', {}]] }, { text: 'done' });
+    const { run } = setUp(
+      {
+        calls: [
+          ['look', {}],
+          ['look', {}],
+        ],
+      },
+      { text: 'done' },
+    );
+    const models = createScriptedModels(
+      {
+        calls: [
+          ['look', {}],
+          ['look', {}],
+        ],
+      },
+      { text: 'done' },
+    );
     const sameIds = createRunTurn({
-      clock: createSteppedClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog,
+      clock: createSteppedClock(),
+      fence: createFence({ key: Buffer.alloc(32) }),
+      log: silentLog,
       models: {
         generate: async (call, sink) => {
           const { result, model } = await models.models.generate(call, sink);
@@ -96,7 +143,9 @@ describe('a turn ends', () => {
   it('at its step limit', async () => {
     let looked = 0;
     const { run } = setUp({ calls: [['look', {}]] });
-    const result = await run(turnInput({ agent: { ...full, maxSteps: 3 }, tools: [tool({ run: async () => ({ content: String((looked += 1)) }) })] }));
+    const result = await run(
+      turnInput({ agent: { ...full, maxSteps: 3 }, tools: [tool({ run: async () => ({ content: String((looked += 1)) }) })] }),
+    );
     expect(result).toMatchObject({ finishReason: 'max_steps', steps: 3, failure: { kind: 'max_steps' } });
     expect(result.calls).toHaveLength(3);
     expect(result.messages).toHaveLength(6);
@@ -118,7 +167,11 @@ describe('a turn ends', () => {
     const cap = asked[0]?.request.maxTokens ?? Number.NaN;
     expect(cap).toBeLessThan(1000);
     expect(cap).toBeGreaterThan(900);
-    expect(await setUp({ text: 'x' }).run(turnInput({ agent: { budgets: { perTurnTokens: 10 } } }))).toMatchObject({ finishReason: 'budget_exceeded', steps: 0, calls: [] });
+    expect(await setUp({ text: 'x' }).run(turnInput({ agent: { budgets: { perTurnTokens: 10 } } }))).toMatchObject({
+      finishReason: 'budget_exceeded',
+      steps: 0,
+      calls: [],
+    });
   });
 
   it('as budget_exceeded when the budget is what cut the answer', async () => {
@@ -137,7 +190,10 @@ describe('a turn ends', () => {
   it('goes on when the same call gives new results', async () => {
     let count = 0;
     const { run } = setUp(...Array.from({ length: 20 }, () => ({ calls: [['look', {}]] as const })), { text: 'done' });
-    expect(await run(turnInput({ agent: full, tools: [tool({ run: async () => ({ content: `${(count += 1)} %` }) })] }))).toMatchObject({ finishReason: 'stop', steps: 21 });
+    expect(await run(turnInput({ agent: full, tools: [tool({ run: async () => ({ content: `${(count += 1)} %` }) })] }))).toMatchObject({
+      finishReason: 'stop',
+      steps: 21,
+    });
   });
 
   it('asks once more after an empty answer, and then says that there is none', async () => {
@@ -147,7 +203,13 @@ describe('a turn ends', () => {
     expect(answered.calls).toHaveLength(2);
     expect(second.asked.map((call) => call.request.system.length)).toEqual([1, 2]);
     const never = setUp({ text: '' });
-    expect(await never.run(turnInput())).toMatchObject({ finishReason: 'output_starved', text: '', messages: [], steps: 2, failure: { kind: 'output_starved' } });
+    expect(await never.run(turnInput())).toMatchObject({
+      finishReason: 'output_starved',
+      text: '',
+      messages: [],
+      steps: 2,
+      failure: { kind: 'output_starved' },
+    });
     expect(await setUp({ text: '' }).run(turnInput({ agent: { maxSteps: 1 } }))).toMatchObject({ finishReason: 'output_starved', steps: 1 });
   });
 
@@ -159,19 +221,38 @@ describe('a turn ends', () => {
     clock.step(4999);
     await settle();
     clock.step(1);
-    expect(await running).toMatchObject({ finishReason: 'timeout', text: 'Half a', messages: [{ role: 'assistant', content: 'Half a' }], failure: { kind: 'timeout' } });
+    expect(await running).toMatchObject({
+      finishReason: 'timeout',
+      text: 'Half a',
+      messages: [{ role: 'assistant', content: 'Half a' }],
+      failure: { kind: 'timeout' },
+    });
     expect(text()).toBe('Half a');
     expect(clock.pending()).toBe(0);
   });
 
   it('at its wall clock, while a tool works', async () => {
-    const { run, clock } = setUp({ calls: [['look', {}], ['look', {}]] });
-    const running = run(turnInput({ agent: { ...full, turnTimeoutMs: 5000 }, tools: [tool({ effect: 'idempotent', timeoutMs: 60_000, run: () => new Promise(() => {}) })] }));
+    const { run, clock } = setUp({
+      calls: [
+        ['look', {}],
+        ['look', {}],
+      ],
+    });
+    const running = run(
+      turnInput({
+        agent: { ...full, turnTimeoutMs: 5000 },
+        tools: [tool({ effect: 'idempotent', timeoutMs: 60_000, run: () => new Promise(() => {}) })],
+      }),
+    );
     await settle();
     clock.step(5000);
     const result = await running;
     expect(result).toMatchObject({ finishReason: 'timeout', steps: 1 });
-    expect(result.messages.map((message) => message.content)).toEqual(['', expect.stringContaining('may have had its effect'), 'Not run: the turn was stopped']);
+    expect(result.messages.map((message) => message.content)).toEqual([
+      '',
+      expect.stringContaining('may have had its effect'),
+      'Not run: the turn was stopped',
+    ]);
   });
 
   it('when its caller leaves, also before it began', async () => {
@@ -196,7 +277,16 @@ describe('a turn ends', () => {
   });
 
   it.each([
-    ['auth', 'error'], ['billing', 'error'], ['bad_request', 'error'], ['bad_response', 'error'], ['rate_limit', 'provider_degraded'], ['overloaded', 'provider_degraded'], ['server', 'provider_degraded'], ['network', 'provider_degraded'], ['timeout', 'timeout'], ['aborted', 'aborted'],
+    ['auth', 'error'],
+    ['billing', 'error'],
+    ['bad_request', 'error'],
+    ['bad_response', 'error'],
+    ['rate_limit', 'provider_degraded'],
+    ['overloaded', 'provider_degraded'],
+    ['server', 'provider_degraded'],
+    ['network', 'provider_degraded'],
+    ['timeout', 'timeout'],
+    ['aborted', 'aborted'],
   ] as const)('with the reason of a failed model call: %s is %s', async (kind, finishReason) => {
     const { run } = setUp({ error: new ModelError(kind, 'sk-secret in the words of the provider', { retryAfterMs: 1234 }) });
     const result = await run(turnInput());
@@ -207,9 +297,18 @@ describe('a turn ends', () => {
   });
 
   it('keeps the text that came before the stream broke', async () => {
-    const partial = { text: 'So far', toolCalls: [], finish: 'stop', usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, estimated: true } } as const;
+    const partial = {
+      text: 'So far',
+      toolCalls: [],
+      finish: 'stop',
+      usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, estimated: true },
+    } as const;
     const { run } = setUp({ calls: [['look', {}]], text: 'First.' }, { error: new ModelError('network', 'reset', { partial }) });
-    expect(await run(turnInput({ agent: full, tools: [tool()] }))).toMatchObject({ finishReason: 'provider_degraded', text: 'First.\n\nSo far', failure: { kind: 'network' } });
+    expect(await run(turnInput({ agent: full, tools: [tool()] }))).toMatchObject({
+      finishReason: 'provider_degraded',
+      text: 'First.\n\nSo far',
+      failure: { kind: 'network' },
+    });
   });
 
   it('as an error when a content filter withheld everything, as an answer when it did not', async () => {
@@ -220,7 +319,9 @@ describe('a turn ends', () => {
   it('as an internal error, without details, when something breaks inside', async () => {
     const { run } = setUp({ error: new TypeError('cannot read /secret/path') as unknown as ModelError });
     expect(await run(turnInput())).toMatchObject({ finishReason: 'error', failure: { kind: 'error', message: 'Internal error' } });
-    expect(await run(turnInput({ models: [{ ...testModel, contextWindow: Number.NaN }] }))).toMatchObject({ finishReason: expect.stringMatching(/^(error|context_exhausted)$/) });
+    expect(await run(turnInput({ models: [{ ...testModel, contextWindow: Number.NaN }] }))).toMatchObject({
+      finishReason: expect.stringMatching(/^(error|context_exhausted)$/),
+    });
   });
 });
 
@@ -231,8 +332,17 @@ describe('the context of a turn', () => {
   it('stays inside the window, whatever the conversation and the tools bring', async () => {
     let looks = 0;
     const { run, asked } = setUp(...Array.from({ length: 12 }, () => ({ calls: [['look', {}]] as const })), { text: 'done' });
-    const history = Array.from({ length: 20 }, (_, index): ModelMessage => (index % 2 === 0 ? { role: 'user', content: `${index} ${long}` } : { role: 'assistant', content: long }));
-    const result = await run(turnInput({ agent: full, models: [small], messages: [...history, { role: 'user', content: 'And now?' }], tools: [tool({ run: async () => ({ content: `${(looks += 1)} ${long}${long}` }) })] }));
+    const history = Array.from({ length: 20 }, (_, index): ModelMessage =>
+      index % 2 === 0 ? { role: 'user', content: `${index} ${long}` } : { role: 'assistant', content: long },
+    );
+    const result = await run(
+      turnInput({
+        agent: full,
+        models: [small],
+        messages: [...history, { role: 'user', content: 'And now?' }],
+        tools: [tool({ run: async () => ({ content: `${(looks += 1)} ${long}${long}` }) })],
+      }),
+    );
     expect(result.finishReason).toBe('stop');
     expect(asked).toHaveLength(13);
     for (const call of asked) {
@@ -251,7 +361,10 @@ describe('the context of a turn', () => {
     const other = { ...testModel, modelId: 'other' };
     await run(turnInput({ models: [testModel, tiny, other], messages: [{ role: 'user', content: long.repeat(3) }] }));
     await run(turnInput({ models: [testModel, tiny, other] }));
-    expect(asked.map((call) => call.models.map((model) => model.modelId))).toEqual([['one', 'other'], ['one', 'tiny', 'other']]);
+    expect(asked.map((call) => call.models.map((model) => model.modelId))).toEqual([
+      ['one', 'other'],
+      ['one', 'tiny', 'other'],
+    ]);
   });
 
   it('is cut further when the provider counts more than we do', async () => {
@@ -263,12 +376,19 @@ describe('the context of a turn', () => {
     const lengths = asked.map((call) => JSON.stringify(call.request.messages).length);
     expect(lengths[1]).toBeLessThan((lengths[0] ?? 0) * 0.9);
     expect(lengths[2]).toBeLessThan((lengths[1] ?? 0) * 0.9);
-    expect(await setUp(tooLong).run(turnInput({ models: [small] }))).toMatchObject({ finishReason: 'context_exhausted', failure: { kind: 'context_length' } });
+    expect(await setUp(tooLong).run(turnInput({ models: [small] }))).toMatchObject({
+      finishReason: 'context_exhausted',
+      failure: { kind: 'context_length' },
+    });
   });
 
   it('that cannot be made to fit ends the turn before a call', async () => {
     const { run, asked } = setUp({ text: 'x' });
-    expect(await run(turnInput({ models: [small], system: [long.repeat(5)] }))).toMatchObject({ finishReason: 'context_exhausted', steps: 0, failure: { kind: 'context_exhausted' } });
+    expect(await run(turnInput({ models: [small], system: [long.repeat(5)] }))).toMatchObject({
+      finishReason: 'context_exhausted',
+      steps: 0,
+      failure: { kind: 'context_exhausted' },
+    });
     expect(asked).toHaveLength(0);
   });
 });
@@ -282,7 +402,12 @@ describe('the circuit breaker of an agent', () => {
     await run(turnInput({ agent }));
     await run(turnInput({ agent }));
     clock.step(4000);
-    expect(await run(turnInput({ agent }))).toMatchObject({ finishReason: 'circuit_open', steps: 0, calls: [], failure: { kind: 'circuit_open', retryAfterMs: 6000 } });
+    expect(await run(turnInput({ agent }))).toMatchObject({
+      finishReason: 'circuit_open',
+      steps: 0,
+      calls: [],
+      failure: { kind: 'circuit_open', retryAfterMs: 6000 },
+    });
     expect(await run(turnInput({ agent, agentId: 'other' }))).toMatchObject({ finishReason: 'provider_degraded' });
     expect(asked).toHaveLength(3);
     clock.step(6000);

@@ -21,7 +21,8 @@ export interface RunTurnDeps extends CallToolsDeps {
 
 /** Added to the system prompt after an answer without text and without tool calls; not kept. */
 const emptyAnswerNote = 'Your last answer was empty. Write the answer for the user now.';
-const loopNote = '[You made this call before, with the same result. Repeating it will not change anything: take another way, or answer with what you have.]';
+const loopNote =
+  '[You made this call before, with the same result. Repeating it will not change anything: take another way, or answer with what you have.]';
 /** How often the context is cut further after a provider counted more tokens than we did. */
 const maxOverflows = 2;
 
@@ -54,7 +55,15 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     for (;;) {
       if (stop.cause !== undefined) return turnEnds[stop.cause];
       if (progress.steps >= agent.maxSteps) return turnEnds.maxSteps;
-      const plan = planCall({ models: input.models, system, tools, messages, maxTokens: input.maxTokens ?? agent.maxTokens, budgetLeft: agent.budgets.perTurnTokens - progress.usedTokens, overflows });
+      const plan = planCall({
+        models: input.models,
+        system,
+        tools,
+        messages,
+        maxTokens: input.maxTokens ?? agent.maxTokens,
+        budgetLeft: agent.budgets.perTurnTokens - progress.usedTokens,
+        overflows,
+      });
       if ('end' in plan) return turnEnds[plan.end];
       messages = plan.messages;
       progress.steps += 1;
@@ -75,7 +84,9 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           progress.calls.push(toCallRecord(attempt));
           progress.usedTokens += attempt.usage.input + attempt.usage.output;
         };
-        const { result, model } = await stop.bounded(deps.models.generate({ models: plan.models, agentId: input.agentId, request, onAttempt }, separated(sink, progress.texts)));
+        const { result, model } = await stop.bounded(
+          deps.models.generate({ models: plan.models, agentId: input.agentId, request, onAttempt }, separated(sink, progress.texts)),
+        );
         answer = result;
         progress.model = model;
       } catch (error) {
@@ -113,7 +124,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
   function logFailure(input: TurnInput, error: unknown): void {
     const fields = { agentId: input.agentId, turnId: input.turnId, traceId: input.traceId };
     if (!(error instanceof ModelError)) deps.log.error({ ...fields, error }, 'model call failed unexpectedly');
-    else if (error.kind !== 'aborted') deps.log.warn({ ...fields, kind: error.kind, status: error.status, detail: error.message }, 'model call failed');
+    else if (error.kind !== 'aborted')
+      deps.log.warn({ ...fields, kind: error.kind, status: error.status, detail: error.message }, 'model call failed');
   }
 
   return async (input, sink) => {

@@ -24,9 +24,14 @@ export function decodeToolColumn(text: string | null): ToolColumn {
 }
 
 /** A stored row as the model sees it. */
-export function toModelMessage(row: { readonly role: ModelMessage['role']; readonly content: string; readonly toolJson: string | null }): ModelMessage {
+export function toModelMessage(row: {
+  readonly role: ModelMessage['role'];
+  readonly content: string;
+  readonly toolJson: string | null;
+}): ModelMessage {
   const { toolCalls, toolCallId = '', toolName = '', isError } = decodeToolColumn(row.toolJson);
   if (row.role === 'user') return { role: 'user', content: row.content };
-  if (row.role === 'assistant') return toolCalls === undefined ? { role: 'assistant', content: row.content } : { role: 'assistant', content: row.content, toolCalls };
+  if (row.role === 'assistant')
+    return toolCalls === undefined ? { role: 'assistant', content: row.content } : { role: 'assistant', content: row.content, toolCalls };
   return { role: 'tool', content: row.content, toolCallId, toolName, ...(isError === true && { isError }) };
 }

@@ -72,7 +72,8 @@ export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
       const [model] = call.models;
       if (model === undefined) throw new RangeError('no model');
       const usage: ModelUsage = { input: 10, output: 5, cacheRead: 0, cacheWrite: 0, estimated: false, ...answer.usage };
-      const book = (outcome: 'ok' | 'error') => call.onAttempt({ model, usage, latencyMs: 1, startedAtMs: 1, outcome, responseId: `r${asked.length}` });
+      const book = (outcome: 'ok' | 'error') =>
+        call.onAttempt({ model, usage, latencyMs: 1, startedAtMs: 1, outcome, responseId: `r${asked.length}` });
       const text = answer.text ?? '';
       if (text !== '' && sink !== undefined) {
         for (const word of text.split(/(?<= )/)) sink.text(JSON.stringify(word).slice(1, -1));
@@ -86,7 +87,11 @@ export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
       }
       book(answer.error === undefined ? 'ok' : 'error');
       if (answer.error !== undefined) throw answer.error;
-      const toolCalls = (answer.calls ?? []).map(([name, args]) => ({ id: `call_${(ids += 1)}`, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) }));
+      const toolCalls = (answer.calls ?? []).map(([name, args]) => ({
+        id: `call_${(ids += 1)}`,
+        name,
+        arguments: typeof args === 'string' ? args : JSON.stringify(args),
+      }));
       return { model, result: { text, toolCalls, finish: answer.finish ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop'), usage } };
     },
   };

@@ -2,7 +2,18 @@ import type { AgentConfig, TurnOrigin } from '@gatehouse/contract';
 import type { Tool } from './tool.ts';
 
 const coding = ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch', 'exec', 'process'];
-const supervisor = ['agents_manage', 'obs_query', 'sessions_manage', 'memory_manage', 'channels_manage', 'tokens_manage', 'models_manage', 'skills_manage', 'mcp_manage', 'heartbeat_manage'];
+const supervisor = [
+  'agents_manage',
+  'obs_query',
+  'sessions_manage',
+  'memory_manage',
+  'channels_manage',
+  'tokens_manage',
+  'models_manage',
+  'skills_manage',
+  'mcp_manage',
+  'heartbeat_manage',
+];
 
 /** Names may belong to tools that an installation does not have: a profile is a bound, not a promise. */
 const profiles: Readonly<Record<AgentConfig['tools']['profile'], readonly string[] | 'all'>> = {
@@ -49,7 +60,11 @@ function compile(agent: PolicyView): Compiled {
   const profile = profiles[agent.tools.profile];
   const byOrigin = new Map<TurnOrigin, ReadonlySet<string>>();
   for (const origin of untrustedOrigins) byOrigin.set(origin, new Set(expand(agent.originTools[origin] ?? [])));
-  return { allowed: profile === 'all' ? 'all' : new Set([...profile, ...expand(agent.tools.allow)]), denied: new Set(expand(agent.tools.deny)), byOrigin };
+  return {
+    allowed: profile === 'all' ? 'all' : new Set([...profile, ...expand(agent.tools.allow)]),
+    denied: new Set(expand(agent.tools.deny)),
+    byOrigin,
+  };
 }
 
 /**

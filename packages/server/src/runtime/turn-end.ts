@@ -23,12 +23,20 @@ export const turnEnds = {
   outputStarved: failed('output_starved', 'neutral', 'The model ended its turn without an answer'),
   aborted: failed('aborted', 'neutral', 'The turn was aborted'),
   timeout: failed('timeout', 'neutral', 'The turn did not end within its wall clock'),
-  filtered: { finishReason: 'error', failure: { kind: 'content_filter', message: "The provider's content filter withheld the answer" }, health: 'neutral' },
+  filtered: {
+    finishReason: 'error',
+    failure: { kind: 'content_filter', message: "The provider's content filter withheld the answer" },
+    health: 'neutral',
+  },
   internal: { finishReason: 'error', failure: { kind: 'error', message: 'Internal error' }, health: 'neutral' },
 } as const satisfies Record<string, TurnEnd>;
 
 export function circuitOpen(retryAfterMs: number): TurnEnd {
-  return { finishReason: 'circuit_open', failure: { kind: 'circuit_open', message: 'Turns of this agent failed repeatedly; it is left alone for a while', retryAfterMs }, health: 'neutral' };
+  return {
+    finishReason: 'circuit_open',
+    failure: { kind: 'circuit_open', message: 'Turns of this agent failed repeatedly; it is left alone for a while', retryAfterMs },
+    health: 'neutral',
+  };
 }
 
 function failed(finishReason: FinishReason, health: TurnHealth, message: string): TurnEnd {
@@ -59,9 +67,16 @@ export function endOfFailedCall(error: unknown, stopped: 'aborted' | 'timeout' |
   const { finishReason, health, message } = byKind[error.kind];
   // The caller's own parameters are at fault as often as not, and only the provider knows which.
   const words = error.kind === 'bad_request' ? `${message}: ${plainWords(error.message)}` : message;
-  return { finishReason, health, failure: { kind: error.kind, message: words, ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }) } };
+  return {
+    finishReason,
+    health,
+    failure: { kind: error.kind, message: words, ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }) },
+  };
 }
 
 function plainWords(text: string): string {
-  return text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim().slice(0, 500);
+  return text
+    .replace(/[\p{C}\p{Z}]+/gu, ' ')
+    .trim()
+    .slice(0, 500);
 }

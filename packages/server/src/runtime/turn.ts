@@ -62,4 +62,3 @@ export interface TurnResult {
 
 /** The loop: a function of its input; events go to `sink`, the result is whole. Never rejects. */
 export type RunTurn = (input: TurnInput, sink?: TurnSink) => Promise<TurnResult>;
-

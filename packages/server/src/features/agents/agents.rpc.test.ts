@@ -79,9 +79,10 @@ describe('agents', () => {
     await first.client.call('agents.update', { agentId: 'default', config: { name: 'Renamed' } });
     await first.client.call('agents.suspend', { agentId: 'kept' });
     await first.server[Symbol.asyncDispose]();
-    await using second = await startTestServer({ homeDir: first.homeDir });
+    const second = await startTestServer({ homeDir: first.homeDir });
     expect(await second.client.call('agents.get', { agentId: 'kept' })).toMatchObject({ config: { name: 'Kept' }, suspended: true, source: 'stored' });
     expect(await second.client.call('agents.get', { agentId: 'default' })).toMatchObject({ config: { name: 'Renamed' }, source: 'file' });
+    await second[Symbol.asyncDispose]();
     await first[Symbol.asyncDispose]();
   });
 

@@ -12,12 +12,18 @@ export interface ModelMethodsDeps {
 }
 
 /** `models.*` and `agent.getOperationModels`: views of the catalog; none of them calls a provider (json-rpc.md §4). */
-export function createModelMethods({ models, agents }: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
+export function createModelMethods({
+  models,
+  agents,
+}: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
   const ofProvider = (provider: string) => models.list().filter((model) => model.provider === provider);
   const baseUrlOf = (provider: string) => models.providers().find(({ id }) => id === provider)?.baseUrl ?? '';
   return {
     'models.list_providers': async () => {
-      const providers = models.providers().map(({ id }) => id).sort();
+      const providers = models
+        .providers()
+        .map(({ id }) => id)
+        .sort();
       return { providers, count: providers.length };
     },
     'models.list': async ({ provider }) => {
@@ -62,7 +68,10 @@ function testProvider({ models, agents }: ModelMethodsDeps, provider: string, ca
       provider,
       status: 'not_configured' as const,
       message: `No provider "${provider}" is configured or was found`,
-      hint: `Add it under providers.${provider} in config.yaml; known: ${models.providers().map(({ id }) => id).join(', ')}`,
+      hint: `Add it under providers.${provider} in config.yaml; known: ${models
+        .providers()
+        .map(({ id }) => id)
+        .join(', ')}`,
       modelsAvailable: 0,
       validatedModels: 0,
       agentsUsing,
@@ -71,9 +80,22 @@ function testProvider({ models, agents }: ModelMethodsDeps, provider: string, ca
   const listed = models.list().filter((model) => model.provider === provider);
   const counts = { modelsAvailable: listed.length, validatedModels: listed.filter((model) => model.validated).length, agentsUsing };
   if (listed.length === 0) {
-    return { provider, status: 'no_models' as const, source: info.source, message: `Provider "${provider}" has no models`, hint: `Name them under providers.${provider}.models in config.yaml`, ...counts };
+    return {
+      provider,
+      status: 'no_models' as const,
+      source: info.source,
+      message: `Provider "${provider}" has no models`,
+      hint: `Name them under providers.${provider}.models in config.yaml`,
+      ...counts,
+    };
   }
-  return { provider, status: 'available' as const, source: info.source, ...(info.apiKeyConfigured ? {} : { hint: `No key is configured: set providers.${provider}.apiKey if the provider asks for one` }), ...counts };
+  return {
+    provider,
+    status: 'available' as const,
+    source: info.source,
+    ...(info.apiKeyConfigured ? {} : { hint: `No key is configured: set providers.${provider}.apiKey if the provider asks for one` }),
+    ...counts,
+  };
 }
 
 function operationModels({ models, agents }: ModelMethodsDeps, asked: string | undefined, call: CallContext) {
@@ -84,7 +106,10 @@ function operationModels({ models, agents }: ModelMethodsDeps, asked: string | u
   const provider = (id: string) => models.providers().find((candidate) => candidate.id === id);
   const operations = operationTypes.map((operationType) => {
     const own = agent.config.operationModels[operationType];
-    const model = own === undefined ? primary : (models.resolve(own.model, primary.provider) ?? unknownModel(own.model, `operationModels.${operationType}.model`));
+    const model =
+      own === undefined
+        ? primary
+        : (models.resolve(own.model, primary.provider) ?? unknownModel(own.model, `operationModels.${operationType}.model`));
     return {
       operationType,
       model: nameOf(model),

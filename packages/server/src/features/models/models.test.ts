@@ -13,10 +13,21 @@ import { createModelMethods } from './methods.ts';
 let models: Models;
 let methods: ReturnType<typeof createModelMethods>;
 
-const agent = (id: string, config: object): Agent => ({ id, config: AgentConfig.parse(config), source: 'file', suspended: false, isDefault: id === 'default', workspaceDir: '/nowhere' });
+const agent = (id: string, config: object): Agent => ({
+  id,
+  config: AgentConfig.parse(config),
+  source: 'file',
+  suspended: false,
+  isDefault: id === 'default',
+  workspaceDir: '/nowhere',
+});
 const list = [
   agent('default', { model: 'local/small' }),
-  agent('tiered', { model: 'local/large', modelTimeoutMs: 5000, operationModels: { cron: { model: 'small', timeoutMs: 2000 }, compaction: { model: 'other/tiny' } } }),
+  agent('tiered', {
+    model: 'local/large',
+    modelTimeoutMs: 5000,
+    operationModels: { cron: { model: 'small', timeoutMs: 2000 }, compaction: { model: 'other/tiny' } },
+  }),
   agent('lost', { model: 'gone/model' }),
 ];
 const agents: AgentsApi = {
@@ -29,14 +40,24 @@ const agents: AgentsApi = {
 };
 
 function call(bound?: readonly string[]): CallContext {
-  return { identity: { principalId: 'token:t', tokenId: 't', scopes: ['admin'], ...(bound === undefined ? {} : { agents: bound }) }, traceId: '0'.repeat(32), requestId: 'r', signal: new AbortController().signal, transport: 'http' };
+  return {
+    identity: { principalId: 'token:t', tokenId: 't', scopes: ['admin'], ...(bound === undefined ? {} : { agents: bound }) },
+    traceId: '0'.repeat(32),
+    requestId: 'r',
+    signal: new AbortController().signal,
+    transport: 'http',
+  };
 }
 
 beforeAll(async () => {
   models = await createModels({
     providers: ProvidersConfig.parse({
       other: { type: 'openai', apiKey: 'k', models: [{ id: 'tiny' }] },
-      local: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', models: [{ id: 'large', cost: { input: 1, output: 2 } }, { id: 'small' }] },
+      local: {
+        type: 'openai-compatible',
+        baseUrl: 'http://127.0.0.1:9/v1',
+        models: [{ id: 'large', cost: { input: 1, output: 2 } }, { id: 'small' }],
+      },
       empty: { type: 'vllm' },
     }),
     modelsConfig: ModelsConfig.parse({}),
@@ -58,29 +79,66 @@ describe('models', () => {
   test('models of one provider, of an unknown one, and of all', async () => {
     expect(await methods['models.list']({ provider: 'local' }, call())).toMatchObject({
       models: [
-        { provider: 'local', modelId: 'large', baseUrl: 'http://127.0.0.1:9/v1', cost: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 }, validated: true },
+        {
+          provider: 'local',
+          modelId: 'large',
+          baseUrl: 'http://127.0.0.1:9/v1',
+          cost: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 },
+          validated: true,
+        },
         { provider: 'local', modelId: 'small', cost: null },
       ],
       total: 2,
     });
     expect(await methods['models.list']({ provider: 'nope' }, call())).toEqual({ models: [], total: 0 });
-    expect(await methods['models.list']({}, call())).toMatchObject({ providers: [{ name: 'other', modelCount: 1 }, { name: 'local', modelCount: 2 }, { name: 'empty', modelCount: 0 }], totalModels: 3 });
+    expect(await methods['models.list']({}, call())).toMatchObject({
+      providers: [
+        { name: 'other', modelCount: 1 },
+        { name: 'local', modelCount: 2 },
+        { name: 'empty', modelCount: 0 },
+      ],
+      totalModels: 3,
+    });
   });
 
   test('a provider is checked against the catalog', async () => {
-    expect(await methods['models.test']({ provider: 'local' }, call())).toMatchObject({ status: 'available', source: 'config', modelsAvailable: 2, validatedModels: 2, agentsUsing: [{ agentId: 'default', model: 'local/small' }, { agentId: 'tiered', model: 'local/large' }] });
+    expect(await methods['models.test']({ provider: 'local' }, call())).toMatchObject({
+      status: 'available',
+      source: 'config',
+      modelsAvailable: 2,
+      validatedModels: 2,
+      agentsUsing: [
+        { agentId: 'default', model: 'local/small' },
+        { agentId: 'tiered', model: 'local/large' },
+      ],
+    });
     expect(await methods['models.test']({ provider: 'local' }, call(['tiered']))).toMatchObject({ agentsUsing: [{ agentId: 'tiered' }] });
     expect(await methods['models.test']({ provider: 'empty' }, call())).toMatchObject({ status: 'no_models', modelsAvailable: 0 });
-    expect(await methods['models.test']({ provider: 'nope' }, call())).toMatchObject({ status: 'not_configured', modelsAvailable: 0, agentsUsing: [] });
+    expect(await methods['models.test']({ provider: 'nope' }, call())).toMatchObject({
+      status: 'not_configured',
+      modelsAvailable: 0,
+      agentsUsing: [],
+    });
   });
 });
 
 describe('operation models', () => {
   test('without own models every operation takes the primary one', async () => {
     const result = await methods['agent.getOperationModels']({}, call());
-    expect(result).toMatchObject({ agentId: 'default', primaryModel: 'local/small', primaryProvider: 'local', providerFamily: 'openai-compatible', tieringActive: false });
+    expect(result).toMatchObject({
+      agentId: 'default',
+      primaryModel: 'local/small',
+      primaryProvider: 'local',
+      providerFamily: 'openai-compatible',
+      tieringActive: false,
+    });
     expect(result.operations).toHaveLength(7);
-    expect(result.operations.every(({ source, model, crossProvider, apiKeyConfigured }) => source === 'default' && model === 'local/small' && !crossProvider && !apiKeyConfigured)).toBe(true);
+    expect(
+      result.operations.every(
+        ({ source, model, crossProvider, apiKeyConfigured }) =>
+          source === 'default' && model === 'local/small' && !crossProvider && !apiKeyConfigured,
+      ),
+    ).toBe(true);
   });
 
   test('an operation with a model of its own says so, also when it is of another provider', async () => {
@@ -92,9 +150,12 @@ describe('operation models', () => {
     expect(of('heartbeat')).toMatchObject({ model: 'local/large', source: 'default', tieringActive: false });
   });
 
-  test('an agent that is unknown or not the token\'s is not found; one with a lost model says which', async () => {
+  test("an agent that is unknown or not the token's is not found; one with a lost model says which", async () => {
     await expect(methods['agent.getOperationModels']({ agentId: 'nope' }, call())).rejects.toMatchObject({ code: 'not_found' });
     await expect(methods['agent.getOperationModels']({ agentId: 'default' }, call(['tiered']))).rejects.toMatchObject({ code: 'not_found' });
-    await expect(methods['agent.getOperationModels']({ agentId: 'lost' }, call())).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining('gone/model') });
+    await expect(methods['agent.getOperationModels']({ agentId: 'lost' }, call())).rejects.toMatchObject({
+      code: 'precondition_failed',
+      message: expect.stringContaining('gone/model'),
+    });
   });
 });

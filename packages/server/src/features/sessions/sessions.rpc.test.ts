@@ -102,13 +102,22 @@ describe('sessions', () => {
   });
 
   test('turns of one conversation run one after the other, in order, none lost', async () => {
-    const { client } = server;
+    const { client, provider } = server;
+    let seen = 0;
+    provider.setAnswer((request) => {
+      const { messages } = request.body as { messages: { role: string }[] };
+      // A turn that did not wait for the one before it would not know its answer.
+      expect(messages.filter((message) => message.role !== 'system')).toHaveLength(2 * seen++ + 1);
+      return { text: 'ok', delayMs: 3 };
+    });
     const sessionKey = { userId: 'busy', channelId: 'desk' };
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => client.call('agent.execute', { message: `m${i}`, sessionKey })));
     expect(replies.every((reply) => reply.finishReason === 'stop')).toBe(true);
     const { messages } = await client.call('session.history', { sessionKey, limit: 100 });
     expect(messages.filter((message) => message.role === 'user').map((message) => message.content)).toEqual(Array.from({ length: 20 }, (_, i) => `m${i}`));
     expect(messages.map((message) => message.role)).toEqual(Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? 'user' : 'assistant')));
+    expect(seen).toBe(20);
+    provider.setAnswer(undefined);
   });
 
   test('completions of /v1 are listed only when asked for by kind, with their usage and without messages', async () => {

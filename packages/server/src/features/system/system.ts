@@ -47,7 +47,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
         return { pong: true, ts: clock.now() };
       },
       async 'rpc.discover'() {
-        document ??= deps.openRpc();
+        document ??= await deps.openRpc();
         return document;
       },
       async 'gateway.status'() {

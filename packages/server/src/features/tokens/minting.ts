@@ -11,7 +11,9 @@ export interface Grant {
 export function widerThan(caller: Identity, grant: Grant): string | undefined {
   if (!containsScopes(caller.scopes, grant.scopes)) return 'its scopes are wider than those of the calling token';
   const allowed = caller.agents;
-  if (allowed !== undefined && (grant.agents === undefined || !grant.agents.every((agent) => allowed.includes(agent)))) return 'it reaches agents that the calling token does not';
-  if (caller.expiresAt !== undefined && (grant.expiresAt === undefined || grant.expiresAt > caller.expiresAt)) return 'it lasts longer than the calling token';
+  if (allowed !== undefined && (grant.agents === undefined || !grant.agents.every((agent) => allowed.includes(agent))))
+    return 'it reaches agents that the calling token does not';
+  if (caller.expiresAt !== undefined && (grant.expiresAt === undefined || grant.expiresAt > caller.expiresAt))
+    return 'it lasts longer than the calling token';
   return undefined;
 }

@@ -68,7 +68,10 @@ export class TokenRegistry implements TokensApi {
 
   /** Tokens that open something now, by id. */
   list(): TokenRecord[] {
-    return [...this.#byId.values()].filter((entry) => !this.#expired(entry)).map((entry) => entry.record).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return [...this.#byId.values()]
+      .filter((entry) => !this.#expired(entry))
+      .map((entry) => entry.record)
+      .toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
   lastUsed(id: string): number | undefined {
@@ -137,7 +140,9 @@ export class TokenRegistry implements TokensApi {
     const next = Math.min(...[...this.#byId.values()].map((entry) => entry.record.expiresAtMs ?? Infinity).filter((at) => at > now));
     if (next === Infinity) return;
     this.#cancelExpiry = this.#clock.after(Math.min(next - now, maxSleepMs), () => {
-      for (const entry of this.#byId.values()) if (entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now() && entry.record.expiresAtMs >= next) this.#tell(entry.record.id);
+      for (const entry of this.#byId.values())
+        if (entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now() && entry.record.expiresAtMs >= next)
+          this.#tell(entry.record.id);
       this.#watchExpiry();
     });
   }

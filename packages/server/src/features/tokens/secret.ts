@@ -2,7 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 
 const shortest = 32;
 /** What people leave standing in an example. */
-const placeholder = /change[-_ ]?me|place[-_ ]?holder|your[-_ ]?(own[-_ ]?)?(secret|token|key|password)|(replace|insert|put)[-_ ]?(this|me|your|here)|example[-_ ]?(secret|token|key)|^<.*>$|^\$\{.*\}$|^(undefined|null)+$/i;
+const placeholder =
+  /change[-_ ]?me|place[-_ ]?holder|your[-_ ]?(own[-_ ]?)?(secret|token|key|password)|(replace|insert|put)[-_ ]?(this|me|your|here)|example[-_ ]?(secret|token|key)|^<.*>$|^\$\{.*\}$|^(undefined|null)+$/i;
 
 export function newSecret(): string {
   return `gh_${randomBytes(48).toString('base64url')}`;

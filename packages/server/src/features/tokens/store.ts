@@ -17,7 +17,17 @@ export interface TokenUse {
 }
 
 const allTokens = query<object, TokenRow>(({ db }) =>
-  db.selectFrom('token').select(['id', 'digest', 'scopes_json as scopesJson', 'agents_json as agentsJson', 'created_at_ms as createdAtMs', 'expires_at_ms as expiresAtMs']).orderBy('id'),
+  db
+    .selectFrom('token')
+    .select([
+      'id',
+      'digest',
+      'scopes_json as scopesJson',
+      'agents_json as agentsJson',
+      'created_at_ms as createdAtMs',
+      'expires_at_ms as expiresAtMs',
+    ])
+    .orderBy('id'),
 );
 const allUses = query<object, TokenUse>(({ db }) => db.selectFrom('token_use').select(['token_id as tokenId', 'last_used_at_ms as atMs']));
 
@@ -29,7 +39,14 @@ export const listTokens = operation('tokens.list', async (tx): Promise<{ readonl
 const insert = query<TokenRow>(({ db, p }) =>
   db
     .insertInto('token')
-    .values({ id: p('id'), digest: p('digest'), scopes_json: p('scopesJson'), agents_json: p('agentsJson'), created_at_ms: p('createdAtMs'), expires_at_ms: p('expiresAtMs') })
+    .values({
+      id: p('id'),
+      digest: p('digest'),
+      scopes_json: p('scopesJson'),
+      agents_json: p('agentsJson'),
+      created_at_ms: p('createdAtMs'),
+      expires_at_ms: p('expiresAtMs'),
+    })
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
 
@@ -48,7 +65,13 @@ interface Rotation {
   readonly atMs: number;
 }
 
-const replaceDigest = query<Rotation>(({ db, p }) => db.updateTable('token').set({ digest: p('newDigest'), created_at_ms: p('atMs') }).where('id', '=', p('id')).where('digest', '=', p('oldDigest')));
+const replaceDigest = query<Rotation>(({ db, p }) =>
+  db
+    .updateTable('token')
+    .set({ digest: p('newDigest'), created_at_ms: p('atMs') })
+    .where('id', '=', p('id'))
+    .where('digest', '=', p('oldDigest')),
+);
 
 /** One conditional write: of several rotations that saw the same secret, the first wins and the others get false. */
 export const rotateToken = operation('tokens.rotate', async (tx, input: Rotation & { readonly audit: AuditRow }): Promise<boolean> => {

@@ -45,7 +45,15 @@ let tokens: Tokens;
 function start(more: Partial<TokensDeps> = {}): Promise<Tokens> {
   const bus = createEventBus(() => {});
   bus.listen('all', (event) => void events.push(event));
-  return createTokens({ db, pepper: Buffer.alloc(32, 7), configTokens: [{ id: 'ops', secret: ops, scopes: [] }], clock, bus, log: silentLog, ...more });
+  return createTokens({
+    db,
+    pepper: Buffer.alloc(32, 7),
+    configTokens: [{ id: 'ops', secret: ops, scopes: [] }],
+    clock,
+    bus,
+    log: silentLog,
+    ...more,
+  });
 }
 
 beforeEach(async () => {
@@ -61,10 +69,17 @@ afterEach(async () => {
 });
 
 function as(identity: Partial<Identity> = {}): CallContext {
-  return { identity: { principalId: 'token:ops', tokenId: 'ops', scopes: ['*'], ...identity }, traceId: 't', requestId: 'r', signal: new AbortController().signal, transport: 'process' };
+  return {
+    identity: { principalId: 'token:ops', tokenId: 'ops', scopes: ['*'], ...identity },
+    traceId: 't',
+    requestId: 'r',
+    signal: new AbortController().signal,
+    transport: 'process',
+  };
 }
 
-const create = (params: Partial<Parameters<Tokens['methods']['tokens.create']>[0]> = {}, call = as()) => tokens.methods['tokens.create']({ id: 'ci', scopes: ['rpc'], ...params }, call);
+const create = (params: Partial<Parameters<Tokens['methods']['tokens.create']>[0]> = {}, call = as()) =>
+  tokens.methods['tokens.create']({ id: 'ci', scopes: ['rpc'], ...params }, call);
 const rotate = (id = 'ci', call = as()) => tokens.methods['tokens.rotate']({ id }, call);
 const revoke = (id = 'ci', call = as()) => tokens.methods['tokens.revoke']({ id }, call);
 
@@ -88,13 +103,36 @@ describe('secrets', () => {
     expect(tokens.api.authenticate(secret)).toBeUndefined();
   });
 
-  it.each(['short', ' '.repeat(40), 'a'.repeat(40), 'change-me-please-change-me-please-change', 'your-secret-goes-here-0123456789abcdef', '<a secret of at least 32 characters here>', '${GATEHOUSE_TOKEN_0123456789_abcdef}', 'undefinedundefinedundefinedundefined'])('of the configuration are refused when they are no secrets: %j', async (secret) => {
+  it.each([
+    'short',
+    ' '.repeat(40),
+    'a'.repeat(40),
+    'change-me-please-change-me-please-change',
+    'your-secret-goes-here-0123456789abcdef',
+    '<a secret of at least 32 characters here>',
+    '${GATEHOUSE_TOKEN_0123456789_abcdef}',
+    'undefinedundefinedundefinedundefined',
+  ])('of the configuration are refused when they are no secrets: %j', async (secret) => {
     await expect(start({ configTokens: [{ id: 'bad', secret, scopes: ['rpc'] }] })).rejects.toThrow(/gateway\.tokens\.0: the secret of token "bad" /);
   });
 
   it('and ids must differ', async () => {
-    await expect(start({ configTokens: [{ id: 'a', secret: ops, scopes: [] }, { id: 'a', secret: `${ops}2`, scopes: [] }] })).rejects.toThrow('has the id of another token');
-    await expect(start({ configTokens: [{ id: 'a', secret: ops, scopes: [] }, { id: 'b', secret: ops, scopes: [] }] })).rejects.toThrow('has the secret of another token');
+    await expect(
+      start({
+        configTokens: [
+          { id: 'a', secret: ops, scopes: [] },
+          { id: 'a', secret: `${ops}2`, scopes: [] },
+        ],
+      }),
+    ).rejects.toThrow('has the id of another token');
+    await expect(
+      start({
+        configTokens: [
+          { id: 'a', secret: ops, scopes: [] },
+          { id: 'b', secret: ops, scopes: [] },
+        ],
+      }),
+    ).rejects.toThrow('has the secret of another token');
   });
 });
 
@@ -174,7 +212,10 @@ describe('tokens.revoke', () => {
 
   it('leaves what the configuration and the first start made to their files', async () => {
     tokens = await start({ generatedToken: { id: 'first', secret: 'first-secret-0123456789-abcdefghijkl' } });
-    for (const [id, words] of [['ops', 'config.yaml'], ['first', 'token file']] as const) {
+    for (const [id, words] of [
+      ['ops', 'config.yaml'],
+      ['first', 'token file'],
+    ] as const) {
       await expect(revoke(id)).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining(words) });
       await expect(rotate(id)).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining(words) });
     }
@@ -214,7 +255,14 @@ it('every change is in the audit, written with it and announced after it', async
   await rotate();
   await revoke();
   expect(events.map((event) => event.payload)).toMatchObject([
-    { actionType: 'tokens.create', classification: 'security', outcome: 'success', principalId: 'token:ops', target: 'ci', metadata: { scopes: ['api'] } },
+    {
+      actionType: 'tokens.create',
+      classification: 'security',
+      outcome: 'success',
+      principalId: 'token:ops',
+      target: 'ci',
+      metadata: { scopes: ['api'] },
+    },
     { actionType: 'tokens.rotate', target: 'ci' },
     { actionType: 'tokens.revoke', target: 'ci' },
   ]);

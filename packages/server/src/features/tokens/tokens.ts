@@ -56,7 +56,8 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
   const { tokens: rows, uses } = await db.read(listTokens, {});
   for (const row of rows) registry.put(recordOf(row));
   for (const record of fixedRecords(deps)) {
-    if (registry.find(record.id) !== undefined) log.warn({ tokenId: record.id }, 'A token of the configuration has the id of a stored one, which no longer opens anything');
+    if (registry.find(record.id) !== undefined)
+      log.warn({ tokenId: record.id }, 'A token of the configuration has the id of a stored one, which no longer opens anything');
     registry.put(record);
   }
   for (const use of uses) if (registry.find(use.tokenId) !== undefined) registry.setLastUsed(use.tokenId, use.atMs);
@@ -95,8 +96,13 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
   function changeable(id: string, what: string): TokenRecord {
     const record = registry.find(id);
     if (record === undefined) throw new AppError('not_found', `Token not found: ${id}`, { param: 'id' });
-    if (record.source === 'config') throw new AppError('precondition_failed', `Token ${id} is defined in config.yaml (gateway.tokens): ${what} it there and restart`);
-    if (record.source === 'generated') throw new AppError('precondition_failed', `Token ${id} was made at first start and lives in the token file of the home folder: ${what} it there and restart`);
+    if (record.source === 'config')
+      throw new AppError('precondition_failed', `Token ${id} is defined in config.yaml (gateway.tokens): ${what} it there and restart`);
+    if (record.source === 'generated')
+      throw new AppError(
+        'precondition_failed',
+        `Token ${id} was made at first start and lives in the token file of the home folder: ${what} it there and restart`,
+      );
     return record;
   }
 
@@ -104,7 +110,13 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
     'tokens.list': async () => {
       const tokens = registry.list().map((record) => {
         const lastUsedAt = registry.lastUsed(record.id);
-        return { id: record.id, source: record.source, ...grantOf(record), ...(record.createdAtMs !== undefined && { createdAt: record.createdAtMs }), ...(lastUsedAt !== undefined && { lastUsedAt }) };
+        return {
+          id: record.id,
+          source: record.source,
+          ...grantOf(record),
+          ...(record.createdAtMs !== undefined && { createdAt: record.createdAtMs }),
+          ...(lastUsedAt !== undefined && { lastUsedAt }),
+        };
       });
       return { tokens, total: tokens.length };
     },
@@ -113,11 +125,21 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
       const id = wanted ?? newId('tk');
       const scopes = normalizeScopes(asked);
       const now = clock.now();
-      if (expiresAt !== undefined && expiresAt <= now) throw new AppError('invalid_params', 'expiresAt: expected a time in the future', { issues: [{ path: 'expiresAt', message: 'expected a time in the future' }] });
+      if (expiresAt !== undefined && expiresAt <= now)
+        throw new AppError('invalid_params', 'expiresAt: expected a time in the future', {
+          issues: [{ path: 'expiresAt', message: 'expected a time in the future' }],
+        });
       await mayGrant(call, 'tokens.create', id, { scopes, agents, expiresAt });
       if (registry.find(id) !== undefined) throw new AppError('conflict', `Token already exists: ${id}`, { param: 'id' });
       const secret = newSecret();
-      const row: TokenRow = { id, digest: digestOf(deps.pepper, secret), scopesJson: JSON.stringify(scopes), agentsJson: agents === undefined ? null : JSON.stringify(agents), createdAtMs: now, expiresAtMs: expiresAt ?? null };
+      const row: TokenRow = {
+        id,
+        digest: digestOf(deps.pepper, secret),
+        scopesJson: JSON.stringify(scopes),
+        agentsJson: agents === undefined ? null : JSON.stringify(agents),
+        createdAtMs: now,
+        expiresAtMs: expiresAt ?? null,
+      };
       const entry = audit(call, 'tokens.create', id, { metadata: { scopes } });
       if (!(await db.write(insertToken, { row, audit: entry }))) throw new AppError('conflict', `Token already exists: ${id}`, { param: 'id' });
       const record = recordOf(row);
@@ -144,7 +166,8 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
       const secret = newSecret();
       const newDigest = digestOf(deps.pepper, secret);
       const entry = audit(call, 'tokens.rotate', id);
-      if (!(await db.write(rotateToken, { id, oldDigest: record.digest, newDigest, atMs: now, audit: entry }))) throw new AppError('conflict', `Token ${id} was rotated or revoked at the same time`);
+      if (!(await db.write(rotateToken, { id, oldDigest: record.digest, newDigest, atMs: now, audit: entry })))
+        throw new AppError('conflict', `Token ${id} was rotated or revoked at the same time`);
       rotatedAt.set(id, clock.now());
       registry.put({ ...record, digest: newDigest, createdAtMs: now });
       announceAudit(deps.bus, entry);
@@ -164,7 +187,11 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
 }
 
 function grantOf(record: TokenRecord): { scopes: TokenScope[]; agents?: string[]; expiresAt?: number } {
-  return { scopes: [...record.scopes], ...(record.agents !== undefined && { agents: [...record.agents] }), ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }) };
+  return {
+    scopes: [...record.scopes],
+    ...(record.agents !== undefined && { agents: [...record.agents] }),
+    ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }),
+  };
 }
 
 function recordOf(row: TokenRow): TokenRecord {
@@ -187,8 +214,17 @@ function fixedRecords({ pepper, configTokens, generatedToken }: TokensDeps): Tok
     if (fault !== undefined) throw new AppError('precondition_failed', `${where}: the secret of token "${token.id}" ${fault}`);
     const digest = digestOf(pepper, token.secret);
     const same = records.find((other) => other.id === token.id || other.digest === digest);
-    if (same !== undefined) throw new AppError('precondition_failed', `${where}: token "${token.id}" has the ${same.id === token.id ? 'id' : 'secret'} of another token`);
-    records.push({ id: token.id, digest, source, scopes: normalizeScopes(token.scopes), agents: token.agents, createdAtMs: token.createdAt, expiresAtMs: token.expiresAt });
+    if (same !== undefined)
+      throw new AppError('precondition_failed', `${where}: token "${token.id}" has the ${same.id === token.id ? 'id' : 'secret'} of another token`);
+    records.push({
+      id: token.id,
+      digest,
+      source,
+      scopes: normalizeScopes(token.scopes),
+      agents: token.agents,
+      createdAtMs: token.createdAt,
+      expiresAtMs: token.expiresAt,
+    });
   };
   configTokens.forEach((token, index) => add(`gateway.tokens.${index}`, token, 'config'));
   if (generatedToken !== undefined) add('token file', { ...generatedToken, scopes: ['*'] }, 'generated');

@@ -90,9 +90,9 @@ describe('a turn', () => {
 
   test('when no model answers the result says so, the question is kept, and the breaker opens', async () => {
     const exhausted = server.heard('model:fallback_exhausted');
-    server.provider.setAnswer(() => ({ status: 400, error: { message: 'no such thing' } }));
+    server.provider.setAnswer(() => ({ status: 500, error: { message: 'broken' } }));
     const reply = await server.client.call('agent.execute', { message: 'hello?', agentId: 'frail', sessionKey: 'fail:a' });
-    expect(reply).toMatchObject({ response: '', failure: { kind: 'bad_request' } });
+    expect(reply).toMatchObject({ response: '', finishReason: 'provider_degraded', failure: { kind: 'server' } });
     expect((await server.client.call('session.history', { agentId: 'frail', sessionKey: 'fail:a' })).messages.map((message) => message.content)).toEqual(['hello?']);
     await server.client.call('agent.execute', { message: 'hello??', agentId: 'frail', sessionKey: 'fail:a' });
     const before = server.provider.served();

@@ -1,3 +1,7 @@
+import { Readability } from '@mozilla/readability';
+import { parseHTML } from 'linkedom';
+import Turndown from 'turndown';
+
 /** What a page says, without what surrounds it. */
 export interface ReadableText {
   readonly title: string;
@@ -7,12 +11,11 @@ export interface ReadableText {
 
 /** Not for readers, and therefore a place for instructions to a model. */
 const unreadable = 'script,style,noscript,template,iframe,object,embed,svg,canvas,form,dialog,[hidden],[aria-hidden="true"]';
-const invisibleStyle = /display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)|font-size\s*:\s*0|(?:left|top|text-indent)\s*:\s*-\d{3,}/i;
+const invisibleStyle =
+  /display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)|font-size\s*:\s*0|(?:left|top|text-indent)\s*:\s*-\d{3,}/i;
 
 /** Turns a page into Markdown: its article where one is found, the whole body otherwise. Works on parsed text only; nothing is loaded or run. */
-export async function readHtml(html: string): Promise<ReadableText> {
-  // Lazy: three parsers that most installations never need at start.
-  const [{ parseHTML }, { Readability }, { default: Turndown }] = await Promise.all([import('linkedom'), import('@mozilla/readability'), import('turndown')]);
+export function readHtml(html: string): ReadableText {
   const { document } = parseHTML(/<html[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`);
   for (const element of document.querySelectorAll(unreadable)) element.remove();
   for (const element of document.querySelectorAll('[style]')) if (invisibleStyle.test(element.getAttribute('style') ?? '')) element.remove();
@@ -21,10 +24,11 @@ export async function readHtml(html: string): Promise<ReadableText> {
   turndown.remove(['script', 'style', 'noscript']);
   // Pictures are not seen by whoever reads this, and their addresses may carry anything.
   turndown.addRule('pictures', { filter: 'img', replacement: (_content, node) => ('getAttribute' in node ? node.getAttribute('alt') : null) ?? '' });
-  const whole = document.body.cloneNode(true);
+  // As text: over nodes of this parser the conversion takes time quadratic in their number.
+  const whole = String(document.body);
   // It takes the document apart while it searches.
   const article = new Readability(document, { maxElemsToParse: 20_000, charThreshold: 200 }).parse();
   const found = article?.content ?? '';
-  const text = found === '' ? turndown.turndown(String(whole)) : turndown.turndown(String(parseHTML(`<html><body>${found}</body></html>`).document.body));
+  const text = turndown.turndown(found === '' ? whole : found);
   return { title: (article?.title ?? '') || title, text: text.trim() };
 }

@@ -32,7 +32,10 @@ async function call(name: string, args: unknown) {
 
 describe('workspace tools', () => {
   it('write a file and read it back, fenced; the folder is made for its owner only', async () => {
-    expect(await call('write', { path: 'notes/a.md', content: '# Hü\n\nline\n' })).toMatchObject({ content: 'Wrote 12 bytes to notes/a.md', failed: false });
+    expect(await call('write', { path: 'notes/a.md', content: '# Hü\n\nline\n' })).toMatchObject({
+      content: 'Wrote 12 bytes to notes/a.md',
+      failed: false,
+    });
     expect(await call('read', { path: 'notes/a.md' })).toEqual({ content: '# Hü\n\nline', source: 'workspace file notes/a.md', failed: false });
     expect(statSync(workspaceDir).mode & 0o777).toBe(0o700);
     expect(statSync(join(workspaceDir, 'notes', 'a.md')).mode & 0o777).toBe(0o600);
@@ -48,7 +51,10 @@ describe('workspace tools', () => {
   });
 
   it('bound what is read and written', async () => {
-    expect(await call('write', { path: 'big.txt', content: 'x'.repeat(1024 * 1024 + 1) })).toMatchObject({ failed: true, content: 'The content is larger than 1048576 bytes' });
+    expect(await call('write', { path: 'big.txt', content: 'x'.repeat(1024 * 1024 + 1) })).toMatchObject({
+      failed: true,
+      content: 'The content is larger than 1048576 bytes',
+    });
     await call('write', { path: 'wide.txt', content: `${'y'.repeat(1000)}\n`.repeat(1000) });
     expect((await call('read', { path: 'wide.txt' })).content).toMatch(/\n\[lines 1 to 47 of 1000; go on with offset 48\]$/);
     writeFileSync(join(workspaceDir, 'huge.bin'), Buffer.alloc(16 * 1024 * 1024 + 1, 'a'));

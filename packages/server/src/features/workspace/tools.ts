@@ -68,6 +68,9 @@ function showLines(text: string, offset: number, limit: number): ToolResult {
   }
   const last = offset - 1 + shown.length;
   const content = shown.join('\n');
-  const note = last < lines.length || offset > 1 ? `\n[lines ${offset} to ${last} of ${lines.length}${last < lines.length ? `; go on with offset ${last + 1}` : ''}]` : '';
+  const note =
+    last < lines.length || offset > 1
+      ? `\n[lines ${offset} to ${last} of ${lines.length}${last < lines.length ? `; go on with offset ${last + 1}` : ''}]`
+      : '';
   return { content: `${content}${note}` };
 }

@@ -24,7 +24,8 @@ export function chunksOf(id: string, created: number, model: string): ChatChunks
     role: `${choice}{"role":"assistant"},"finish_reason":null}]}\n\n`,
     beforeText: `${choice}{"content":"`,
     afterText: `"},"finish_reason":null}]}\n\n`,
-    finish: (reason, extended) => line({ choices: [{ index: 0, delta: {}, finish_reason: mapFinishReason(reason) }], ...(extended && { gatehouse: { finish_reason: reason } }) }),
+    finish: (reason, extended) =>
+      line({ choices: [{ index: 0, delta: {}, finish_reason: mapFinishReason(reason) }], ...(extended && { gatehouse: { finish_reason: reason } }) }),
     usage: (tokens) => line({ choices: [], usage: { prompt_tokens: tokens.input, completion_tokens: tokens.output, total_tokens: tokens.total } }),
   };
 }

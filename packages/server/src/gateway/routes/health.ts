@@ -3,7 +3,10 @@ import type { HttpCall } from '../http-call.ts';
 import { sendJson } from '../reply.ts';
 
 /** `/health` and `/api/health`: alive is 200; with `?ready` 503 until the daemon is ready and while it drains (decisions §4). */
-export function createHealthRoute(deps: { readonly health: () => Health | Promise<Health>; readonly draining: () => boolean }): (call: HttpCall) => Promise<void> {
+export function createHealthRoute(deps: {
+  readonly health: () => Health | Promise<Health>;
+  readonly draining: () => boolean;
+}): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const found = await deps.health();
     const health: Health = deps.draining() ? { ...found, status: 'draining' } : found;

@@ -8,5 +8,8 @@ export function parseV1<Schema extends z.ZodType>(schema: Schema, body: unknown,
   if (parsed.success) return parsed.data;
   const found = issuesOf(parsed.error);
   const path = found.unknown[0] ?? found.issues.find((issue) => issue.path !== '')?.path;
-  throw new AppError('invalid_params', sentenceOf(found), { issues: found.issues, ...(path !== undefined && { param: param === 'paths' ? path : path.replace(/\..*$/, '') }) });
+  throw new AppError('invalid_params', sentenceOf(found), {
+    issues: found.issues,
+    ...(path !== undefined && { param: param === 'paths' ? path : path.replace(/\..*$/, '') }),
+  });
 }

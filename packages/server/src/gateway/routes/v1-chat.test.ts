@@ -30,20 +30,28 @@ function send(body: unknown, headers: Record<string, string> = {}): Promise<Resp
 }
 
 /** Data lines of a streamed answer, the last one as text. */
-async function stream(body: object = {}, headers: Record<string, string> = {}): Promise<{ response: Response; chunks: ChatCompletionChunk[]; rest: string[] }> {
+async function stream(
+  body: object = {},
+  headers: Record<string, string> = {},
+): Promise<{ response: Response; chunks: ChatCompletionChunk[]; rest: string[] }> {
   const response = await send({ model: 'local/test-model', messages: [user], stream: true, ...body }, headers);
-  const lines = (await response.text()).split('\n\n').filter((line) => line.startsWith('data: ')).map((line) => line.slice(6));
+  const lines = (await response.text())
+    .split('\n\n')
+    .filter((line) => line.startsWith('data: '))
+    .map((line) => line.slice(6));
   const chunks = lines.flatMap((line) => (line.startsWith('{"id"') ? [ChatCompletionChunk.parse(JSON.parse(line))] : []));
   return { response, chunks, rest: lines.filter((line) => !line.startsWith('{"id"')) };
 }
 
-const streaming = (...fragments: readonly string[]): ScriptedTurn => async (_request, _call, sink) => {
-  for (const fragment of fragments) {
-    sink?.text(fragment);
-    sink?.flush();
-  }
-  return { text: fragments.join('') };
-};
+const streaming =
+  (...fragments: readonly string[]): ScriptedTurn =>
+  async (_request, _call, sink) => {
+    for (const fragment of fragments) {
+      sink?.text(fragment);
+      sink?.flush();
+    }
+    return { text: fragments.join('') };
+  };
 
 describe('the body (B3, B4)', () => {
   it.each([
@@ -61,7 +69,18 @@ describe('the body (B3, B4)', () => {
     ['an unknown field', { model: 'm', messages: [user], top_p: 1 }, 'top_p'],
     ['an unknown field of a message', { model: 'm', messages: [{ ...user, name: 'x' }] }, 'messages.0.name'],
     ['an unknown stream option', { model: 'm', messages: [user], stream_options: { chunk: 1 } }, 'stream_options.chunk'],
-    ['only empty user messages', { model: 'm', messages: [{ role: 'user', content: ' ' }, { role: 'system', content: 'x' }, { role: 'user', content: [] }] }, 'messages'],
+    [
+      'only empty user messages',
+      {
+        model: 'm',
+        messages: [
+          { role: 'user', content: ' ' },
+          { role: 'system', content: 'x' },
+          { role: 'user', content: [] },
+        ],
+      },
+      'messages',
+    ],
     ['a list', [], undefined],
   ])('answers 400 to %s and names it', async (_what, body, param) => {
     const response = await send(body);
@@ -77,7 +96,10 @@ describe('the body (B3, B4)', () => {
 
   it('refuses an image by its own words, among text and beside other faults', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
-    for (const body of [{ model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'look' }, image] }] }, { model: 'm', n: 1, messages: [{ role: 'user', content: [image] }] }]) {
+    for (const body of [
+      { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'look' }, image] }] },
+      { model: 'm', n: 1, messages: [{ role: 'user', content: [image] }] },
+    ]) {
       const response = await send(body);
       const { error } = V1Error.parse(await response.json());
       expect([response.status, error.message.startsWith(imageNotSupported)]).toEqual([400, true]);
@@ -85,7 +107,26 @@ describe('the body (B3, B4)', () => {
   });
 
   it('hands the turn the roles in order, blocks joined, and the sampling options', async () => {
-    await send({ model: 'm', temperature: 0.5, max_tokens: 7, messages: [{ role: 'system', content: 's' }, { role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }] }, { role: 'assistant', content: 'c' }, user] }, { 'x-request-id': 'r-1', traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` });
+    await send(
+      {
+        model: 'm',
+        temperature: 0.5,
+        max_tokens: 7,
+        messages: [
+          { role: 'system', content: 's' },
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'a' },
+              { type: 'text', text: 'b' },
+            ],
+          },
+          { role: 'assistant', content: 'c' },
+          user,
+        ],
+      },
+      { 'x-request-id': 'r-1', traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
+    );
     expect(last?.request).toEqual({
       completionId: expect.stringMatching(/^chatcmpl-[0-9a-f-]{36}$/),
       model: 'm',
@@ -93,7 +134,13 @@ describe('the body (B3, B4)', () => {
       maxTokens: 7,
       messages: [{ role: 'system', content: 's' }, { role: 'user', content: 'a\nb' }, { role: 'assistant', content: 'c' }, user],
     });
-    expect(last?.call).toMatchObject({ identity: { tokenId: 'api' }, requestId: 'r-1', traceId: 'a'.repeat(32), transport: 'http', remoteAddress: '127.0.0.1' });
+    expect(last?.call).toMatchObject({
+      identity: { tokenId: 'api' },
+      requestId: 'r-1',
+      traceId: 'a'.repeat(32),
+      transport: 'http',
+      remoteAddress: '127.0.0.1',
+    });
   });
 });
 
@@ -102,7 +149,11 @@ describe('a whole answer', () => {
     script = async () => ({ text: 'Hé "there"', finishReason: 'max_steps' });
     const response = await send({ model: 'any/name', messages: [user] });
     const completion = ChatCompletion.parse(await response.json());
-    expect(completion).toMatchObject({ model: 'any/name', choices: [{ message: { role: 'assistant', content: 'Hé "there"' }, finish_reason: 'length' }], usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } });
+    expect(completion).toMatchObject({
+      model: 'any/name',
+      choices: [{ message: { role: 'assistant', content: 'Hé "there"' }, finish_reason: 'length' }],
+      usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 },
+    });
     expect(Math.abs(completion.created - Date.now() / 1000)).toBeLessThan(5);
     expect(response.headers.get('x-gatehouse-finish-reason')).toBe('max_steps');
   });
@@ -124,17 +175,23 @@ describe('a whole answer', () => {
     }
   });
 
-  it.each(['error', 'timeout', 'budget_exceeded', 'context_exhausted', 'output_starved'] as const)('gives what there is when a turn ended with %s after some text', async (finishReason) => {
-    script = async () => ({ text: 'half', finishReason });
-    const completion = ChatCompletion.parse(await (await send({ model: 'm', messages: [user] })).json());
-    expect(completion.choices[0]).toMatchObject({ message: { content: 'half' }, finish_reason: 'stop' });
-  });
+  it.each(['error', 'timeout', 'budget_exceeded', 'context_exhausted', 'output_starved'] as const)(
+    'gives what there is when a turn ended with %s after some text',
+    async (finishReason) => {
+      script = async () => ({ text: 'half', finishReason });
+      const completion = ChatCompletion.parse(await (await send({ model: 'm', messages: [user] })).json());
+      expect(completion.choices[0]).toMatchObject({ message: { content: 'half' }, finish_reason: 'stop' });
+    },
+  );
 
   it('answers 404 for a model that nobody knows', async () => {
     script = () => Promise.reject(new AppError('not_found', 'Model not found: nope', { param: 'model' }));
     for (const streamed of [false, true]) {
       const response = await send({ model: 'nope', messages: [user], stream: streamed });
-      expect([response.status, await response.json()]).toEqual([404, { error: { message: 'Model not found: nope', type: 'not_found_error', param: 'model', code: null } }]);
+      expect([response.status, await response.json()]).toEqual([
+        404,
+        { error: { message: 'Model not found: nope', type: 'not_found_error', param: 'model', code: null } },
+      ]);
     }
   });
 });
@@ -143,8 +200,20 @@ describe('a streamed answer (B12)', () => {
   it('goes role, content, finish, usage, [DONE], under one id', async () => {
     script = streaming('Hel', '\\u00e9 \\"', '\\n');
     const { response, chunks, rest } = await stream({}, { 'x-request-id': 'r-9' });
-    expect(Object.fromEntries(response.headers)).toMatchObject({ 'content-type': 'text/event-stream; charset=utf-8', 'x-request-id': 'r-9', 'x-content-type-options': 'nosniff', 'ratelimit-limit': '10000' });
-    expect(chunks.map((chunk) => chunk.choices[0]?.delta)).toEqual([{ role: 'assistant' }, { content: 'Hel' }, { content: 'é "' }, { content: '\n' }, {}, undefined]);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'x-request-id': 'r-9',
+      'x-content-type-options': 'nosniff',
+      'ratelimit-limit': '10000',
+    });
+    expect(chunks.map((chunk) => chunk.choices[0]?.delta)).toEqual([
+      { role: 'assistant' },
+      { content: 'Hel' },
+      { content: 'é "' },
+      { content: '\n' },
+      {},
+      undefined,
+    ]);
     expect(chunks.map((chunk) => chunk.choices[0]?.finish_reason)).toEqual([null, null, null, null, 'stop', undefined]);
     expect(chunks.at(-1)?.usage).toEqual({ prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 });
     expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1);
@@ -171,20 +240,30 @@ describe('a streamed answer (B12)', () => {
     expect((await stream()).chunks.map((chunk) => chunk.choices[0]?.delta)).toEqual([{ role: 'assistant' }, {}, undefined]);
   });
 
-  it.each(['error', 'timeout', 'provider_degraded', 'aborted'] as const)('ends in an error line, then [DONE], when a turn fails with %s after some text', async (finishReason) => {
-    script = async (_request, _call, sink) => (sink?.text('half'), sink?.flush(), { text: 'half', finishReason, failure: { message: 'upstream broke', kind: 'network' } });
-    const { response, chunks, rest } = await stream();
-    expect(response.status).toBe(200);
-    expect(chunks.map((chunk) => chunk.choices[0]?.finish_reason)).toEqual([null, null]);
-    expect(rest).toEqual([JSON.stringify({ error: { message: 'upstream broke', type: 'server_error', param: null, code: null } }), '[DONE]']);
-  });
+  it.each(['error', 'timeout', 'provider_degraded', 'aborted'] as const)(
+    'ends in an error line, then [DONE], when a turn fails with %s after some text',
+    async (finishReason) => {
+      script = async (_request, _call, sink) => (
+        sink?.text('half'),
+        sink?.flush(),
+        { text: 'half', finishReason, failure: { message: 'upstream broke', kind: 'network' } }
+      );
+      const { response, chunks, rest } = await stream();
+      expect(response.status).toBe(200);
+      expect(chunks.map((chunk) => chunk.choices[0]?.finish_reason)).toEqual([null, null]);
+      expect(rest).toEqual([JSON.stringify({ error: { message: 'upstream broke', type: 'server_error', param: null, code: null } }), '[DONE]']);
+    },
+  );
 
   it('hides a fault of our own after some text, too', async () => {
     script = async (_request, _call, sink) => {
       sink?.text('half');
       throw new Error('at /secret/path');
     };
-    expect((await stream()).rest).toEqual([JSON.stringify({ error: { message: 'Internal error', type: 'server_error', param: null, code: null } }), '[DONE]']);
+    expect((await stream()).rest).toEqual([
+      JSON.stringify({ error: { message: 'Internal error', type: 'server_error', param: null, code: null } }),
+      '[DONE]',
+    ]);
   });
 
   it('finishes when a budget ends it after some text', async () => {
@@ -264,11 +343,13 @@ describe('a client that is slow or gone (B13)', () => {
     };
     const socket = connect();
     socket.pause();
-    await expect.poll(async () => {
-      const before = produced;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      return waited > 0 && produced === before;
-    }).toBe(true);
+    await expect
+      .poll(async () => {
+        const before = produced;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return waited > 0 && produced === before;
+      })
+      .toBe(true);
     expect(produced).toBeLessThan(1_000);
     let text = '';
     socket.on('data', (chunk: Buffer) => (text = text.slice(-20) + chunk.toString('latin1')));
@@ -312,13 +393,17 @@ describe('the openai package', () => {
   });
 
   it('raises its own errors', async () => {
-    await expect(client().chat.completions.create({ model: 'm', messages, top_p: 1 })).rejects.toSatisfy((error) => error instanceof BadRequestError && error.type === 'invalid_request_error' && error.param === 'top_p');
+    await expect(client().chat.completions.create({ model: 'm', messages, top_p: 1 })).rejects.toSatisfy(
+      (error) => error instanceof BadRequestError && error.type === 'invalid_request_error' && error.param === 'top_p',
+    );
     script = () => Promise.reject(new AppError('not_found', 'Model not found: m', { param: 'model' }));
     await expect(client().chat.completions.create({ model: 'm', messages })).rejects.toBeInstanceOf(NotFoundError);
     script = async (_request, _call, sink) => (sink?.text('half'), sink?.flush(), { finishReason: 'error', text: 'half' });
-    await expect((async () => {
-      for await (const chunk of await client().chat.completions.create({ model: 'm', messages, stream: true })) void chunk;
-    })()).rejects.toSatisfy((error) => error instanceof APIError && error.type === 'server_error');
+    await expect(
+      (async () => {
+        for await (const chunk of await client().chat.completions.create({ model: 'm', messages, stream: true })) void chunk;
+      })(),
+    ).rejects.toSatisfy((error) => error instanceof APIError && error.type === 'server_error');
     script = async () => ({ finishReason: 'budget_exceeded', text: '' });
     await expect(client({ maxRetries: 0 }).chat.completions.create({ model: 'm', messages })).rejects.toBeInstanceOf(RateLimitError);
   });

@@ -49,10 +49,13 @@ function parseRequest(body: unknown): ChatCompletionRequest {
 /** An image is refused by its own words, whatever else is wrong with the body; it is never dropped (§2.1, rule 6). */
 function hasImage(body: unknown): boolean {
   const messages = field(body, 'messages');
-  return Array.isArray(messages) && messages.some((message) => {
-    const content = field(message, 'content');
-    return Array.isArray(content) && content.some((block) => field(block, 'type') === 'image_url');
-  });
+  return (
+    Array.isArray(messages) &&
+    messages.some((message) => {
+      const content = field(message, 'content');
+      return Array.isArray(content) && content.some((block) => field(block, 'type') === 'image_url');
+    })
+  );
 }
 
 function field(value: unknown, name: string): unknown {
@@ -115,7 +118,8 @@ async function stream(deps: ChatDeps, call: HttpCall, completion: Completion): P
       return;
     }
     const error = failure instanceof AppError ? failure : new AppError('internal', 'Internal error', { cause: failure });
-    if (error.details.cause !== undefined) deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause }, 'A streamed completion failed');
+    if (error.details.cause !== undefined)
+      deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause }, 'A streamed completion failed');
     writer.push(`data: ${JSON.stringify(v1ErrorBody(error))}\n\ndata: [DONE]\n\n`);
     writer.end();
   }
@@ -148,7 +152,8 @@ function failureOf(outcome: TurnOutcome): AppError | undefined {
   const retry = failure?.retryAfterMs === undefined ? {} : { retryAfterMs: failure.retryAfterMs };
   if (finishReason === 'budget_exceeded') return new AppError('rate_limited', failure?.message ?? 'The budget is used up', retry);
   if (finishReason === 'aborted') return new AppError('unavailable', failure?.message ?? 'The turn was aborted', retry);
-  if (finishReason !== 'error' && finishReason !== 'circuit_open' && finishReason !== 'provider_degraded' && finishReason !== 'timeout') return undefined;
+  if (finishReason !== 'error' && finishReason !== 'circuit_open' && finishReason !== 'provider_degraded' && finishReason !== 'timeout')
+    return undefined;
   if (failure?.kind === 'rate_limit') return new AppError('rate_limited', failure.message, retry);
   return new AppError('internal', failure?.message ?? 'The turn failed', retry);
 }

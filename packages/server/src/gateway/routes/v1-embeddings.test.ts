@@ -5,7 +5,9 @@ import { ModelError } from '../../llm/model.ts';
 import { post, startGateway, testTokens } from '../testing/gateway-fixture.ts';
 import type { EmbedTexts } from './v1-embeddings.ts';
 
-const embedder: EmbedTexts = { embed: async (texts) => ({ model: 'real-name', tokens: 0, vectors: texts.map((text) => Float32Array.of(text.length, -0.5, 0.25)) }) };
+const embedder: EmbedTexts = {
+  embed: async (texts) => ({ model: 'real-name', tokens: 0, vectors: texts.map((text) => Float32Array.of(text.length, -0.5, 0.25)) }),
+};
 const path = '/v1/embeddings';
 
 function start(given: EmbedTexts | undefined = embedder) {
@@ -18,7 +20,10 @@ describe('POST /v1/embeddings', () => {
     const response = await post(fixture.address + path, testTokens.api, { model: 'x', input: ['abcde', 'a'] });
     expect(EmbeddingResponse.parse(await response.json())).toEqual({
       object: 'list',
-      data: [{ object: 'embedding', embedding: [5, -0.5, 0.25], index: 0 }, { object: 'embedding', embedding: [1, -0.5, 0.25], index: 1 }],
+      data: [
+        { object: 'embedding', embedding: [5, -0.5, 0.25], index: 0 },
+        { object: 'embedding', embedding: [1, -0.5, 0.25], index: 1 },
+      ],
       model: 'real-name',
       usage: { prompt_tokens: 3, total_tokens: 3 },
     });
@@ -42,18 +47,26 @@ describe('POST /v1/embeddings', () => {
   ])('answers 400 to input %j', async (input, words) => {
     await using fixture = await start();
     const response = await post(fixture.address + path, testTokens.api, { model: 'x', input });
-    expect([response.status, await response.json()]).toMatchObject([400, { error: { type: 'invalid_request_error', param: 'input', message: expect.stringContaining(words) } }]);
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: { type: 'invalid_request_error', param: 'input', message: expect.stringContaining(words) } },
+    ]);
   });
 
   it('is strict', async () => {
     await using fixture = await start();
-    expect(await (await post(fixture.address + path, testTokens.api, { model: 'x', input: 'a', dimensions: 2 })).json()).toMatchObject({ error: { param: 'dimensions' } });
+    expect(await (await post(fixture.address + path, testTokens.api, { model: 'x', input: 'a', dimensions: 2 })).json()).toMatchObject({
+      error: { param: 'dimensions' },
+    });
   });
 
   it('answers 404 without a provider', async () => {
     await using fixture = await startGateway();
     const response = await post(fixture.address + path, testTokens.api, { model: 'x', input: 'a' });
-    expect([response.status, await response.json()]).toEqual([404, { error: { message: 'No embedding provider configured', type: 'not_found_error', param: null, code: null } }]);
+    expect([response.status, await response.json()]).toEqual([
+      404,
+      { error: { message: 'No embedding provider configured', type: 'not_found_error', param: null, code: null } },
+    ]);
   });
 
   it('maps what the provider does', async () => {
@@ -62,7 +75,10 @@ describe('POST /v1/embeddings', () => {
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
     await using broken = await start({ embed: () => Promise.reject(new ModelError('server', 'internal detail')) });
     const failed = await post(broken.address + path, testTokens.api, { model: 'x', input: 'a' });
-    expect([failed.status, await failed.json()]).toEqual([500, { error: { message: 'The embedding provider failed', type: 'server_error', param: null, code: null } }]);
+    expect([failed.status, await failed.json()]).toEqual([
+      500,
+      { error: { message: 'The embedding provider failed', type: 'server_error', param: null, code: null } },
+    ]);
   });
 
   it('is read by the openai package in both encodings', async () => {
@@ -70,6 +86,9 @@ describe('POST /v1/embeddings', () => {
     const client = new OpenAI({ apiKey: testTokens.api, baseURL: `${fixture.address}/v1` });
     const implicit = await client.embeddings.create({ model: 'x', input: 'abc' });
     const plain = await client.embeddings.create({ model: 'x', input: 'abc', encoding_format: 'float' });
-    expect([[...(implicit.data[0]?.embedding ?? [])], plain.data[0]?.embedding]).toEqual([[3, -0.5, 0.25], [3, -0.5, 0.25]]);
+    expect([[...(implicit.data[0]?.embedding ?? [])], plain.data[0]?.embedding]).toEqual([
+      [3, -0.5, 0.25],
+      [3, -0.5, 0.25],
+    ]);
   });
 });

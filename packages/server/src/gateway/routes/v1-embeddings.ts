@@ -11,7 +11,10 @@ import { parseV1 } from './v1-body.ts';
 export type EmbedTexts = Pick<Embedder, 'embed'>;
 
 /** `POST /v1/embeddings` (http-gateway.md §2.7, §4.4). */
-export function createEmbeddingsRoute(deps: { readonly embedder: EmbedTexts | undefined; readonly bodyLimit: number }): (call: HttpCall) => Promise<void> {
+export function createEmbeddingsRoute(deps: {
+  readonly embedder: EmbedTexts | undefined;
+  readonly bodyLimit: number;
+}): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const request = parseV1(EmbeddingRequest, await readJsonBody(call, deps.bodyLimit), 'fields');
     if (deps.embedder === undefined) throw new AppError('not_found', 'No embedding provider configured');
@@ -20,7 +23,11 @@ export function createEmbeddingsRoute(deps: { readonly embedder: EmbedTexts | un
     const tokens = texts.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
     sendJson(call, 200, {
       object: 'list',
-      data: vectors.map((vector, index) => ({ object: 'embedding', embedding: request.encoding_format === 'base64' ? littleEndianFloats(vector) : [...vector], index })),
+      data: vectors.map((vector, index) => ({
+        object: 'embedding',
+        embedding: request.encoding_format === 'base64' ? littleEndianFloats(vector) : [...vector],
+        index,
+      })),
       model,
       usage: { prompt_tokens: tokens, total_tokens: tokens },
     });

@@ -39,11 +39,17 @@ it.each(['local/org/second', 'local%2Forg%2fsecond', 'local%2Forg/second'])('fin
 });
 
 it.each(['nope', 'local%252Ftest-model', '%zz', '%00', 'local/test-model/', '..%2f..%2fhealth', '__proto__'])('answers 404 for %s', async (id) => {
-  expect(await get(`/v1/models/${id}`)).toEqual([404, { error: { message: 'Model not found', type: 'not_found_error', param: 'model', code: null } }]);
+  expect(await get(`/v1/models/${id}`)).toEqual([
+    404,
+    { error: { message: 'Model not found', type: 'not_found_error', param: 'model', code: null } },
+  ]);
 });
 
 it('never leads into another route (B11)', async () => {
-  const { text } = await rawExchange(fixture.port, `GET /v1/models/../../health HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${testTokens.api}\r\nconnection: close\r\n\r\n`);
+  const { text } = await rawExchange(
+    fixture.port,
+    `GET /v1/models/../../health HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${testTokens.api}\r\nconnection: close\r\n\r\n`,
+  );
   expect(text).toMatch(/^HTTP\/1\.1 404 /);
   expect(text).toContain('Model not found');
 });

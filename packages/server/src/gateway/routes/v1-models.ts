@@ -18,7 +18,10 @@ function visible({ models, agents }: ModelRoutesDeps, call: HttpCall): ModelObje
   const catalog = reachable(agents.defaultId) ? models.list() : [];
   return [
     ...catalog.map((model): ModelObject => ({ id: `${model.provider}/${model.modelId}`, object: 'model', created: 0, owned_by: model.provider })),
-    ...agents.list().filter((agent) => reachable(agent.id)).map((agent): ModelObject => ({ id: `agent/${agent.id}`, object: 'model', created: 0, owned_by: 'gatehouse' })),
+    ...agents
+      .list()
+      .filter((agent) => reachable(agent.id))
+      .map((agent): ModelObject => ({ id: `agent/${agent.id}`, object: 'model', created: 0, owned_by: 'gatehouse' })),
   ];
 }
 

@@ -33,7 +33,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   async function run(method: string, params: object | undefined, call: CallContext): Promise<unknown> {
     if (!isMethod(method)) throw new AppError('method_not_found', `Method not found: ${method.slice(0, 128)}`);
     const declaration = contract[method];
-    if (!allows(call.identity.scopes, declaration.scope)) throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
+    if (!allows(call.identity.scopes, declaration.scope))
+      throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
     const parsed = declaration.params.safeParse(withoutReserved(params));
     if (!parsed.success) {
       const found = issuesOf(parsed.error);
@@ -71,10 +72,15 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
 }
 
 /** Answers one message or a batch of at most 50; the replies of a batch keep its order, and there is none for notifications only. */
-export async function answer(payload: unknown, requestId: string, one: (message: unknown, index: number) => Promise<RpcReply | undefined>): Promise<RpcReply | RpcReply[] | undefined> {
+export async function answer(
+  payload: unknown,
+  requestId: string,
+  one: (message: unknown, index: number) => Promise<RpcReply | undefined>,
+): Promise<RpcReply | RpcReply[] | undefined> {
   if (!Array.isArray(payload)) return one(payload, 0);
   if (payload.length === 0) return rpcFailure(new AppError('invalid_envelope', 'A batch must not be empty'), requestId);
-  if (payload.length > maxBatch) return rpcFailure(new AppError('invalid_envelope', `A batch must not have more than ${maxBatch} entries`), requestId);
+  if (payload.length > maxBatch)
+    return rpcFailure(new AppError('invalid_envelope', `A batch must not have more than ${maxBatch} entries`), requestId);
   const replies = await Promise.all(payload.map(one));
   const present = replies.filter((reply) => reply !== undefined);
   return present.length === 0 ? undefined : present;
@@ -82,7 +88,9 @@ export async function answer(payload: unknown, requestId: string, one: (message:
 
 /** The id to echo in a reply to a message that is not executed; undefined when it wants no reply. */
 export function replyId(message: unknown): RpcId | undefined {
-  return isRecord(message) && message['jsonrpc'] === '2.0' && typeof message['method'] === 'string' && !Object.hasOwn(message, 'id') ? undefined : idOf(message);
+  return isRecord(message) && message['jsonrpc'] === '2.0' && typeof message['method'] === 'string' && !Object.hasOwn(message, 'id')
+    ? undefined
+    : idOf(message);
 }
 
 function isMethod(name: string): name is MethodName {

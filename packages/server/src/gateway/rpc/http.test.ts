@@ -48,26 +48,45 @@ describe('POST /rpc', () => {
     ['an id that is an object', { jsonrpc: '2.0', method: 'system.ping', id: {} }, null],
     ['params that are a string', { jsonrpc: '2.0', method: 'system.ping', params: 'x', id: 4 }, 4],
   ])('answers -32600 to %s', async (_what, body, id) => {
-    expect(await rpc(body)).toEqual({ status: 200, body: { jsonrpc: '2.0', id, error: { code: -32600, message: expect.any(String), data: { code: 'invalid_envelope' } } } });
+    expect(await rpc(body)).toEqual({
+      status: 200,
+      body: { jsonrpc: '2.0', id, error: { code: -32600, message: expect.any(String), data: { code: 'invalid_envelope' } } },
+    });
   });
 
   it('answers 400 with -32700 to what is no JSON', async () => {
-    expect(await rpc('{"jsonrpc":')).toEqual({ status: 400, body: { jsonrpc: '2.0', id: null, error: { code: -32700, message: expect.stringContaining('not valid JSON'), data: { code: 'parse_error' } } } });
+    expect(await rpc('{"jsonrpc":')).toEqual({
+      status: 400,
+      body: { jsonrpc: '2.0', id: null, error: { code: -32700, message: expect.stringContaining('not valid JSON'), data: { code: 'parse_error' } } },
+    });
   });
 
   it('keeps the order of a batch, leaves out notifications and answers bad entries in place', async () => {
     const { body } = await rpc([ping(1), ping(), 5, { jsonrpc: '2.0', method: 'no.such', id: 2 }, ping('three')]);
-    expect(body).toMatchObject([{ id: 1, result: {} }, { id: null, error: { code: -32600 } }, { id: 2, error: { code: -32601 } }, { id: 'three', result: {} }]);
+    expect(body).toMatchObject([
+      { id: 1, result: {} },
+      { id: null, error: { code: -32600 } },
+      { id: 2, error: { code: -32601 } },
+      { id: 'three', result: {} },
+    ]);
   });
 
-  it.each(['context.inspect', 'context.searchByConversation', 'tool.invoke', '__proto__', 'constructor', 'toString', ''])('knows no method %j (A7)', async (method) => {
-    expect((await rpc({ jsonrpc: '2.0', method, id: 1 })).body).toMatchObject({ error: { code: -32601, data: { code: 'method_not_found' } } });
-  });
+  it.each(['context.inspect', 'context.searchByConversation', 'tool.invoke', '__proto__', 'constructor', 'toString', ''])(
+    'knows no method %j (A7)',
+    async (method) => {
+      expect((await rpc({ jsonrpc: '2.0', method, id: 1 })).body).toMatchObject({ error: { code: -32601, data: { code: 'method_not_found' } } });
+    },
+  );
 
   it('names each wrong parameter', async () => {
     const { body } = await rpc({ jsonrpc: '2.0', method: 'tokens.create', params: { id: '-', scopes: ['rpc', 'nope'], extra: 1, more: 2 }, id: 1 });
     expect(body).toMatchObject({ error: { code: -32602, data: { code: 'invalid_params' } } });
-    expect((body as { error: { data: { issues: { path: string }[] } } }).error.data.issues.map((issue) => issue.path).toSorted()).toEqual(['extra', 'id', 'more', 'scopes.1']);
+    expect((body as { error: { data: { issues: { path: string }[] } } }).error.data.issues.map((issue) => issue.path).toSorted()).toEqual([
+      'extra',
+      'id',
+      'more',
+      'scopes.1',
+    ]);
     expect((await rpc({ jsonrpc: '2.0', method: 'system.ping', params: [1], id: 1 })).body).toMatchObject({ error: { code: -32602 } });
   });
 
@@ -94,7 +113,15 @@ describe('POST /rpc', () => {
         expect(status).toBe(200);
         if (grants[method.scope]?.includes(token)) expect(body).not.toHaveProperty('error.data.required');
         else {
-          expect(body).toEqual({ jsonrpc: '2.0', id: 1, error: { code: -32603, message: `Insufficient scope: requires '${method.scope}'`, data: { code: 'insufficient_scope', required: method.scope } } });
+          expect(body).toEqual({
+            jsonrpc: '2.0',
+            id: 1,
+            error: {
+              code: -32603,
+              message: `Insufficient scope: requires '${method.scope}'`,
+              data: { code: 'insufficient_scope', required: method.scope },
+            },
+          });
           expect(fixture.calls).toHaveLength(before);
         }
       }
@@ -104,6 +131,11 @@ describe('POST /rpc', () => {
   it('counts the entries of a batch against the rate limit', async () => {
     await using small = await startGateway({ config: { rateLimit: { windowMs: 60_000, maxRequests: 3 } } });
     const response = await post(`${small.address}/rpc`, testTokens.all, [ping(1), ping(2), ping(3), ping(4), ping()]);
-    expect(await response.json()).toMatchObject([{ id: 1, result: {} }, { id: 2, result: {} }, { id: 3, result: {} }, { id: 4, error: { code: -32000, data: { retryAfterMs: expect.any(Number) } } }]);
+    expect(await response.json()).toMatchObject([
+      { id: 1, result: {} },
+      { id: 2, result: {} },
+      { id: 3, result: {} },
+      { id: 4, error: { code: -32000, data: { retryAfterMs: expect.any(Number) } } },
+    ]);
   });
 });

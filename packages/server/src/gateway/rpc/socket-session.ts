@@ -144,7 +144,11 @@ export class SocketSession {
     }
     if (this.#closing !== undefined) return rpcFailure(new AppError('unavailable', 'The connection is being closed'), noRequestId, id ?? null);
     if (this.#inFlight >= this.#deps.limits.maxInFlight) {
-      return rpcFailure(new AppError('rate_limited', `More than ${this.#deps.limits.maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }), noRequestId, id ?? null);
+      return rpcFailure(
+        new AppError('rate_limited', `More than ${this.#deps.limits.maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }),
+        noRequestId,
+        id ?? null,
+      );
     }
     return undefined;
   }

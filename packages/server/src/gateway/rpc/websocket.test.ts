@@ -17,7 +17,10 @@ interface Client {
   call(method: string, params?: unknown): Promise<RpcReply>;
 }
 
-function connect(fixture: Fixture, options: { token?: string | undefined; query?: string; protocols?: string[]; headers?: Record<string, string> } = {}): Client {
+function connect(
+  fixture: Fixture,
+  options: { token?: string | undefined; query?: string; protocols?: string[]; headers?: Record<string, string> } = {},
+): Client {
   const headers = { ...(options.token !== undefined && { authorization: `Bearer ${options.token}` }), ...options.headers };
   const socket = new WebSocket(`${fixture.address.replace('http', 'ws')}/ws${options.query ?? ''}`, options.protocols ?? [], { headers });
   const queue: unknown[] = [];
@@ -30,7 +33,8 @@ function connect(fixture: Fixture, options: { token?: string | undefined; query?
   });
   socket.on('error', () => {});
   let id = 0;
-  const next = (): Promise<RpcReply & RpcReply[]> => new Promise((resolve) => (queue.length > 0 ? resolve(queue.shift() as never) : waiting.push(resolve as never)));
+  const next = (): Promise<RpcReply & RpcReply[]> =>
+    new Promise((resolve) => (queue.length > 0 ? resolve(queue.shift() as never) : waiting.push(resolve as never)));
   return {
     socket,
     opened: new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject)),
@@ -58,7 +62,10 @@ describe('the handshake (A6, A9)', () => {
   const lines: string[] = [];
   beforeAll(async () => {
     const keep = (fields: object, message: string): void => void lines.push(JSON.stringify(fields) + message);
-    fixture = await startGateway({ config: { ...many, corsOrigins: ['https://app.example'] }, log: { ...silentLog, error: keep, warn: keep, info: keep, debug: keep } });
+    fixture = await startGateway({
+      config: { ...many, corsOrigins: ['https://app.example'] },
+      log: { ...silentLog, error: keep, warn: keep, info: keep, debug: keep },
+    });
   });
   afterAll(() => fixture[Symbol.asyncDispose]());
 
@@ -100,7 +107,9 @@ describe('the handshake (A6, A9)', () => {
     ['another host', { host: 'evil.example:4766' }],
     ['a page of another site', { 'sec-fetch-site': 'cross-site' }],
   ])('refuses %s with 403 before the token is looked at', async (_what, headers) => {
-    const status = new Promise((resolve) => connect(fixture, { token: testTokens.all, headers }).socket.once('unexpected-response', (_request, response) => resolve(response.statusCode)));
+    const status = new Promise((resolve) =>
+      connect(fixture, { token: testTokens.all, headers }).socket.once('unexpected-response', (_request, response) => resolve(response.statusCode)),
+    );
     expect(await status).toBe(403);
   });
 
@@ -129,7 +138,12 @@ describe('messages', () => {
   it('answers batches in order, and notifications not at all', async () => {
     const client = await open(fixture);
     client.socket.send(JSON.stringify([{ jsonrpc: '2.0', method: 'system.ping' }]));
-    client.socket.send(JSON.stringify([{ jsonrpc: '2.0', method: 'system.ping', id: 'a' }, { jsonrpc: '2.0', method: 'no.such', id: 'b' }]));
+    client.socket.send(
+      JSON.stringify([
+        { jsonrpc: '2.0', method: 'system.ping', id: 'a' },
+        { jsonrpc: '2.0', method: 'no.such', id: 'b' },
+      ]),
+    );
     expect(await client.next()).toMatchObject([{ id: 'a' }, { id: 'b', error: { code: -32601 } }]);
     client.socket.close();
   });
@@ -161,7 +175,11 @@ describe('messages', () => {
         const reply = await client.call(name, method.examples[0]?.params);
         if (opens[method.scope]?.includes(token)) expect(reply).toHaveProperty('result');
         else {
-          expect(reply.error).toEqual({ code: -32603, message: `Insufficient scope: requires '${method.scope}'`, data: { code: 'insufficient_scope', required: method.scope } });
+          expect(reply.error).toEqual({
+            code: -32603,
+            message: `Insufficient scope: requires '${method.scope}'`,
+            data: { code: 'insufficient_scope', required: method.scope },
+          });
           expect(fixture.calls).toHaveLength(before);
         }
       }
@@ -180,7 +198,12 @@ describe('limits of a connection', () => {
     expect(await client.call('system.ping')).toHaveProperty('result');
     now += 500;
     client.socket.send(JSON.stringify([1, 2, 3, 4].map((id) => ({ jsonrpc: '2.0', method: 'system.ping', id }))));
-    expect(await client.next()).toMatchObject([{ id: 1, result: {} }, { id: 2, result: {} }, { id: 3, result: {} }, { id: 4, error: { code: -32000, data: { code: 'rate_limited', retryAfterMs: 500 } } }]);
+    expect(await client.next()).toMatchObject([
+      { id: 1, result: {} },
+      { id: 2, result: {} },
+      { id: 3, result: {} },
+      { id: 4, error: { code: -32000, data: { code: 'rate_limited', retryAfterMs: 500 } } },
+    ]);
     now += 500;
     expect(await client.call('system.ping')).toHaveProperty('result');
     expect(await client.call('system.ping')).toMatchObject({ id: 3, error: { code: -32000, data: { retryAfterMs: 500 } } });
@@ -236,17 +259,20 @@ describe('limits of a connection', () => {
     client.socket.pause();
     const message = JSON.stringify({ jsonrpc: '2.0', method: 'rpc.discover', id: 1 });
     for (let i = 0; i < 2_000; i++) client.socket.send(message);
-    await expect.poll(async () => {
-      const before = calls;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      return calls > 0 && calls === before;
-    }).toBe(true);
+    await expect
+      .poll(async () => {
+        const before = calls;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return calls > 0 && calls === before;
+      })
+      .toBe(true);
     // The kernel's own buffers take some megabytes; of the 200 MB asked for nothing like all was made.
     expect(calls).toBeLessThan(400);
     for (let i = 0; i < 2; i++) {
       now += 10_000;
-      for (const timer of timers.splice(0)) if (timer.at <= now) timer.run();
-      else timers.push(timer);
+      for (const timer of timers.splice(0))
+        if (timer.at <= now) timer.run();
+        else timers.push(timer);
     }
     await expect.poll(() => fixture.gateway.connections().websocket).toBe(0);
     client.socket.terminate();
@@ -272,8 +298,9 @@ describe('limits of a connection', () => {
     const clock = { now: () => now, monotonic: () => now, after: (ms: number, run: () => void) => (timers.push({ at: now + ms, run }), () => {}) };
     const pass = (ms: number): void => {
       now += ms;
-      for (const timer of timers.splice(0)) if (timer.at <= now) timer.run();
-      else timers.push(timer);
+      for (const timer of timers.splice(0))
+        if (timer.at <= now) timer.run();
+        else timers.push(timer);
     };
     await using fixture = await startGateway({ clock });
     const lively = await open(fixture);
@@ -344,7 +371,9 @@ describe('authority of an open socket (A14)', () => {
 it('drains with 1001: idle sockets at once, busy ones after their answer', async () => {
   const finish = Promise.withResolvers<void>();
   const started = Promise.withResolvers<void>();
-  await using fixture = await startGateway({ handlers: { 'system.ping': async () => (started.resolve(), await finish.promise, { pong: true as const, ts: 1 }) } });
+  await using fixture = await startGateway({
+    handlers: { 'system.ping': async () => (started.resolve(), await finish.promise, { pong: true as const, ts: 1 }) },
+  });
   const idle = await open(fixture);
   const busy = await open(fixture);
   const reply = busy.call('system.ping');

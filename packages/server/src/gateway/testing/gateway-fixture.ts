@@ -30,9 +30,27 @@ export const testTokens: Readonly<Record<'rpc' | 'api' | 'ws' | 'mcp' | 'admin' 
 };
 export const wrongToken = 'tx-secret-0123456789-abcdefghijklmnop';
 
-const scopesOf: Readonly<Record<keyof typeof testTokens, readonly TokenScope[]>> = { rpc: ['rpc'], api: ['api'], ws: ['ws'], mcp: ['mcp-client'], admin: ['admin'], all: ['*'], empty: ['*'] };
+const scopesOf: Readonly<Record<keyof typeof testTokens, readonly TokenScope[]>> = {
+  rpc: ['rpc'],
+  api: ['api'],
+  ws: ['ws'],
+  mcp: ['mcp-client'],
+  admin: ['admin'],
+  all: ['*'],
+  empty: ['*'],
+};
 
-export const testModel: ModelInfo = { provider: 'local', modelId: 'test-model', displayName: 'Test', contextWindow: 8_192, maxTokens: 1_024, input: ['text'], reasoning: false, price: null, validated: true };
+export const testModel: ModelInfo = {
+  provider: 'local',
+  modelId: 'test-model',
+  displayName: 'Test',
+  contextWindow: 8_192,
+  maxTokens: 1_024,
+  input: ['text'],
+  reasoning: false,
+  price: null,
+  validated: true,
+};
 
 export type ScriptedTurn = (request: CompletionRequest, call: CallContext, sink?: TurnSink) => Promise<Partial<TurnOutcome>>;
 
@@ -49,7 +67,8 @@ export interface FixtureOptions {
 export async function startGateway(options: FixtureOptions = {}) {
   const clock = options.clock ?? systemClock;
   const tokens = new TokenRegistry(pepper, clock);
-  const putToken = (id: string, secret: string, scopes: readonly TokenScope[], agents?: readonly string[]): void => tokens.put({ id, digest: digestOf(pepper, secret), source: 'created', scopes, agents });
+  const putToken = (id: string, secret: string, scopes: readonly TokenScope[], agents?: readonly string[]): void =>
+    tokens.put({ id, digest: digestOf(pepper, secret), source: 'created', scopes, agents });
   for (const [id, secret] of Object.entries(testTokens)) putToken(id, secret, scopesOf[id as keyof typeof testTokens]);
 
   const events: BusEvent[] = [];
@@ -85,7 +104,16 @@ export async function startGateway(options: FixtureOptions = {}) {
     ...options.deps,
   });
   const { address } = await gateway.listen();
-  return { gateway, address, port: Number(new URL(address).port), tokens, putToken, events, calls, [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
+  return {
+    gateway,
+    address,
+    port: Number(new URL(address).port),
+    tokens,
+    putToken,
+    events,
+    calls,
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+  };
 }
 
 export const outcome: TurnOutcome = {
@@ -116,7 +144,14 @@ const scriptedModels: Models = {
   async [Symbol.asyncDispose]() {},
 };
 
-const agent = (id: string): Agent => ({ id, config: AgentConfig.parse({}), source: 'file', suspended: false, isDefault: id === 'default', workspaceDir: '' });
+const agent = (id: string): Agent => ({
+  id,
+  config: AgentConfig.parse({}),
+  source: 'file',
+  suspended: false,
+  isDefault: id === 'default',
+  workspaceDir: '',
+});
 const scriptedAgents: AgentsApi = {
   defaultId: 'default',
   list: () => [agent('default'), agent('helper')],
@@ -126,7 +161,11 @@ const scriptedAgents: AgentsApi = {
 
 /** A POST as clients send it. */
 export function post(url: string, token: string | undefined, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-  return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) });
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
 }
 
 /** Writes raw bytes to the port and resolves with all that comes back until the server closes or `waitMs` pass. */

@@ -8,7 +8,15 @@ export type WireUsage = z.output<typeof WireUsage>;
 
 export const Whole = z.object({
   id: z.string(),
-  content: z.array(z.looseObject({ type: z.string(), text: z.string().nullish(), id: z.string().nullish(), name: z.string().nullish(), input: z.unknown().optional() })),
+  content: z.array(
+    z.looseObject({
+      type: z.string(),
+      text: z.string().nullish(),
+      id: z.string().nullish(),
+      name: z.string().nullish(),
+      input: z.unknown().optional(),
+    }),
+  ),
   stop_reason: z.string().nullish(),
   usage: WireUsage,
 });
@@ -19,7 +27,9 @@ export const StreamEvent = z.object({
   index: z.number().nullish(),
   message: z.object({ id: z.string(), usage: WireUsage.nullish() }).nullish(),
   content_block: z.object({ type: z.string(), id: z.string().nullish(), name: z.string().nullish(), text: z.string().nullish() }).nullish(),
-  delta: z.object({ type: z.string().nullish(), text: z.string().nullish(), partial_json: z.string().nullish(), stop_reason: z.string().nullish() }).nullish(),
+  delta: z
+    .object({ type: z.string().nullish(), text: z.string().nullish(), partial_json: z.string().nullish(), stop_reason: z.string().nullish() })
+    .nullish(),
   usage: WireUsage.nullish(),
   error: z.unknown().optional(),
 });

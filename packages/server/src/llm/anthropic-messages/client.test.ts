@@ -13,7 +13,17 @@ let client: ModelClient;
 beforeEach(async () => {
   provider = await startFakeProvider({ deltas: 20 });
   const deadlines = { connectMs: 1000, firstByteMs: 150, idleMs: 150 };
-  client = createMessagesClient(new Upstream({ provider: 'anthropic', baseUrl: provider.url, headers: { 'x-api-key': 'key', ...anthropicVersion }, secrets: ['key'], maxConnections: 8, clock: systemClock, deadlines }));
+  client = createMessagesClient(
+    new Upstream({
+      provider: 'anthropic',
+      baseUrl: provider.url,
+      headers: { 'x-api-key': 'key', ...anthropicVersion },
+      secrets: ['key'],
+      maxConnections: 8,
+      clock: systemClock,
+      deadlines,
+    }),
+  );
 });
 afterEach(async () => {
   await client[Symbol.asyncDispose]();
@@ -30,7 +40,14 @@ describe('the request', () => {
         tools: [{ name: 'read', description: 'Reads', parameters: { type: 'object' } }],
         messages: [
           { role: 'user', content: 'go' },
-          { role: 'assistant', content: '', toolCalls: [{ id: 'call:1', name: 'read', arguments: '{"a":1}' }, { id: 'b', name: 'read', arguments: 'oops' }] },
+          {
+            role: 'assistant',
+            content: '',
+            toolCalls: [
+              { id: 'call:1', name: 'read', arguments: '{"a":1}' },
+              { id: 'b', name: 'read', arguments: 'oops' },
+            ],
+          },
           { role: 'tool', content: 'one', toolCallId: 'call:1', toolName: 'read' },
           { role: 'tool', content: '', toolCallId: 'b', toolName: 'read', isError: true },
           { role: 'user', content: 'and now?' },
@@ -81,7 +98,11 @@ describe('the request', () => {
 
 describe('answers', () => {
   test.for([true, false])('text, tool calls and usage arrive; input counts what the cache gave (streamed: %s)', async (streamed) => {
-    provider.queue({ text: ['Let me ', 'look.'], toolCalls: [{ id: 'toolu_1', name: 'read', arguments: '{"path":"a"}' }], usage: { input: 100, output: 9, cacheRead: 60, cacheWrite: 30 } });
+    provider.queue({
+      text: ['Let me ', 'look.'],
+      toolCalls: [{ id: 'toolu_1', name: 'read', arguments: '{"path":"a"}' }],
+      usage: { input: 100, output: 9, cacheRead: 60, cacheWrite: 30 },
+    });
     const sink = streamed ? collectingSink() : undefined;
     expect(await client.generate(testRequest(), sink)).toEqual({
       text: 'Let me look.',
@@ -103,7 +124,9 @@ describe('answers', () => {
   });
 
   test('reads the same text however the bytes are cut', () => {
-    const texts = fc.array(fc.oneof(fc.string({ unit: 'grapheme', maxLength: 12 }), fc.constantFrom('"', '\\', '"text":"', '\n\n')), { maxLength: 20 });
+    const texts = fc.array(fc.oneof(fc.string({ unit: 'grapheme', maxLength: 12 }), fc.constantFrom('"', '\\', '"text":"', '\n\n')), {
+      maxLength: 20,
+    });
     const event = (type: string, value: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...value })}\n\n`;
     fc.assert(
       fc.property(texts, fc.array(fc.nat(), { maxLength: 12 }), (deltas, places) => {
@@ -131,7 +154,9 @@ describe('answers', () => {
 
 describe('failures', () => {
   const failure = async (signal?: AbortSignal) => {
-    const error: unknown = await client.generate(testRequest(signal === undefined ? {} : { signal }), collectingSink()).catch((thrown: unknown) => thrown);
+    const error: unknown = await client
+      .generate(testRequest(signal === undefined ? {} : { signal }), collectingSink())
+      .catch((thrown: unknown) => thrown);
     return error instanceof ModelError ? error : new Error(`expected a ModelError, got ${String(error)}`);
   };
 

@@ -11,7 +11,11 @@ export const anthropicVersion = { 'anthropic-version': '2023-06-01' };
 /** A client of the Anthropic messages wire. */
 export function createMessagesClient(upstream: Upstream): ModelClient {
   return {
-    generate: (request, sink) => upstream.post({ path: '/messages', body: messagesBody(request, sink !== undefined), timeoutMs: request.timeoutMs, signal: request.signal }, answerReader(request, sink)),
+    generate: (request, sink) =>
+      upstream.post(
+        { path: '/messages', body: messagesBody(request, sink !== undefined), timeoutMs: request.timeoutMs, signal: request.signal },
+        answerReader(request, sink),
+      ),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };
 }
@@ -44,6 +48,14 @@ function wholeAnswer(body: Buffer): ModelResult {
     throw new ModelError('bad_response', `the answer is not a message (${answer.error.issues[0]?.path.join('.') ?? ''})`);
   }
   const { id, content, stop_reason: stop, usage } = answer.data;
-  const toolCalls = content.filter((block) => block.type === 'tool_use').map((block) => ({ id: block.id ?? '', name: block.name ?? '', arguments: JSON.stringify(block.input ?? {}) }));
-  return { text: content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join(''), toolCalls, finish: toFinish(stop), usage: toUsage(usage), responseId: id };
+  const toolCalls = content
+    .filter((block) => block.type === 'tool_use')
+    .map((block) => ({ id: block.id ?? '', name: block.name ?? '', arguments: JSON.stringify(block.input ?? {}) }));
+  return {
+    text: content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join(''),
+    toolCalls,
+    finish: toFinish(stop),
+    usage: toUsage(usage),
+    responseId: id,
+  };
 }

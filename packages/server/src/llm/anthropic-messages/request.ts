@@ -5,7 +5,10 @@ type Block = Record<string, unknown>;
 
 /** The JSON body of one call. Cache marks go where a prefix ends that the next call repeats: tools and first system part, whole system prompt, conversation so far. */
 export function messagesBody(request: ModelRequest, stream: boolean): string {
-  const mark = request.cacheRetention === 'none' ? {} : { cache_control: request.cacheRetention === 'long' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' } };
+  const mark =
+    request.cacheRetention === 'none'
+      ? {}
+      : { cache_control: request.cacheRetention === 'long' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' } };
   const parts = request.system.filter((part) => part.trim() !== '');
   const system = parts.map((text, i) => ({ type: 'text', text, ...(i === 0 || i === parts.length - 1 ? mark : {}) }));
   const messages = wireMessages(request.messages);
@@ -17,7 +20,9 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
     ...(system.length === 0 ? {} : { system }),
     messages,
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.tools.length === 0 ? {} : { tools: request.tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })) }),
+    ...(request.tools.length === 0
+      ? {}
+      : { tools: request.tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })) }),
     stream,
   });
 }
@@ -38,10 +43,19 @@ function wireMessages(messages: readonly ModelMessage[]): { role: 'user' | 'assi
 
 function blocksOf(message: ModelMessage): Block[] {
   if (message.role === 'tool') {
-    return [{ type: 'tool_result', tool_use_id: toolCallId(message.toolCallId, 'word'), content: message.content === '' ? '(no output)' : message.content, ...(message.isError === true ? { is_error: true } : {}) }];
+    return [
+      {
+        type: 'tool_result',
+        tool_use_id: toolCallId(message.toolCallId, 'word'),
+        content: message.content === '' ? '(no output)' : message.content,
+        ...(message.isError === true ? { is_error: true } : {}),
+      },
+    ];
   }
   const blocks: Block[] = message.content.trim() === '' ? [] : [{ type: 'text', text: message.content }];
-  if (message.role === 'assistant') for (const call of message.toolCalls ?? []) blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments) });
+  if (message.role === 'assistant')
+    for (const call of message.toolCalls ?? [])
+      blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments) });
   return blocks;
 }
 

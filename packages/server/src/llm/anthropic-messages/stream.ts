@@ -87,7 +87,8 @@ export class MessageStream implements StreamReader<ModelResult> {
     if (event.message) this.#id = event.message.id;
     this.#count(event.message?.usage);
     this.#count(event.usage);
-    if (event.type === 'content_block_start' && block?.type === 'tool_use') this.#tools.set(index, { id: block.id ?? '', name: block.name ?? '', arguments: '' });
+    if (event.type === 'content_block_start' && block?.type === 'tool_use')
+      this.#tools.set(index, { id: block.id ?? '', name: block.name ?? '', arguments: '' });
     if (event.type === 'content_block_start' && block?.type === 'text') this.#text.plain(block.text ?? '');
     if (isText(event)) this.#text.plain(delta?.text ?? '');
     const tool = delta?.type === 'input_json_delta' ? this.#tools.get(index) : undefined;

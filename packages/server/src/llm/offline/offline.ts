@@ -15,8 +15,12 @@ export const offlineModel: ModelInfo = {
   validated: true,
 };
 
-const keyNames = (['openai', 'anthropic', 'google', 'groq', 'mistral', 'openrouter', 'xai', 'deepseek'] as const).map((type) => vendors[type].keyEnv[0]).join(', ');
-const localNames = (['ollama', 'lmstudio', 'llamacpp', 'vllm'] as const).map((type) => `${vendors[type].name} (port ${vendors[type].local?.port ?? 0})`).join(', ');
+const keyNames = (['openai', 'anthropic', 'google', 'groq', 'mistral', 'openrouter', 'xai', 'deepseek'] as const)
+  .map((type) => vendors[type].keyEnv[0])
+  .join(', ');
+const localNames = (['ollama', 'lmstudio', 'llamacpp', 'vllm'] as const)
+  .map((type) => `${vendors[type].name} (port ${vendors[type].local?.port ?? 0})`)
+  .join(', ');
 
 /** Fixed, so that nothing of a prompt can come back in it. */
 export const offlineText = [
@@ -33,10 +37,17 @@ export const offlineText = [
 export function createOfflineClient(): ModelClient {
   return {
     async generate(request, sink) {
-      const result: ModelResult = { text: offlineText.join(''), toolCalls: [], finish: 'stop', usage: estimateUsage(request, offlineText.join(''), []), responseId: 'offline' };
+      const result: ModelResult = {
+        text: offlineText.join(''),
+        toolCalls: [],
+        finish: 'stop',
+        usage: estimateUsage(request, offlineText.join(''), []),
+        responseId: 'offline',
+      };
       let said = '';
       for (const piece of sink === undefined ? [] : offlineText) {
-        if (request.signal.aborted) throw new ModelError('aborted', 'The call was aborted', said === '' ? {} : { partial: { ...result, text: said }, usage: result.usage });
+        if (request.signal.aborted)
+          throw new ModelError('aborted', 'The call was aborted', said === '' ? {} : { partial: { ...result, text: said }, usage: result.usage });
         sink?.text(JSON.stringify(piece).slice(1, -1));
         said += piece;
         if (sink?.flush() === false) await sink.drained();

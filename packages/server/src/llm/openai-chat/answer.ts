@@ -24,14 +24,22 @@ const Content = z.union([z.string(), z.array(z.object({ type: z.string(), text: 
 
 export const Whole = z.object({
   id: z.string().nullish(),
-  choices: z.array(z.object({ message: z.object({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }), finish_reason: z.string().nullish() })).min(1),
+  choices: z
+    .array(z.object({ message: z.object({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }), finish_reason: z.string().nullish() }))
+    .min(1),
   usage: WireUsage.nullish().catch(undefined),
 });
 
 export const Chunk = z.object({
   id: z.string().nullish(),
   choices: z
-    .array(z.object({ index: z.number().nullish(), delta: z.looseObject({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }).nullish(), finish_reason: z.string().nullish() }))
+    .array(
+      z.object({
+        index: z.number().nullish(),
+        delta: z.looseObject({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }).nullish(),
+        finish_reason: z.string().nullish(),
+      }),
+    )
     .nullish(),
   usage: WireUsage.nullish().catch(undefined),
   x_groq: z.object({ usage: WireUsage.nullish() }).nullish().catch(undefined),
@@ -93,6 +101,10 @@ export class ToolCalls {
   }
 
   list(responseId: string): readonly ToolCall[] {
-    return this.#calls.map((call, i) => ({ id: call.id === '' ? `call_${responseId}_${i}` : call.id, name: call.name, arguments: call.arguments === '' ? '{}' : call.arguments }));
+    return this.#calls.map((call, i) => ({
+      id: call.id === '' ? `call_${responseId}_${i}` : call.id,
+      name: call.name,
+      arguments: call.arguments === '' ? '{}' : call.arguments,
+    }));
   }
 }

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../kernel/clock.ts';
@@ -12,7 +13,15 @@ let provider: FakeProvider;
 let client: ModelClient;
 
 function clientFor(type: keyof typeof vendors, baseUrl = provider.url, deadlines = { connectMs: 1000, firstByteMs: 150, idleMs: 150 }) {
-  const upstream = new Upstream({ provider: 'mock', baseUrl, headers: { authorization: `Bearer ${key}` }, secrets: [key], maxConnections: 8, clock: systemClock, deadlines });
+  const upstream = new Upstream({
+    provider: 'mock',
+    baseUrl,
+    headers: { authorization: `Bearer ${key}` },
+    secrets: [key],
+    maxConnections: 8,
+    clock: systemClock,
+    deadlines,
+  });
   return createChatClient(upstream, vendors[type]);
 }
 
@@ -40,7 +49,11 @@ describe('answers', () => {
     const streamed = await client.generate(testRequest(), sink);
     expect(streamed).toEqual(whole);
     expect(sink.pieces).toHaveLength(20);
-    expect(whole).toMatchObject({ finish: 'stop', usage: { input: 20, output: 20, cacheRead: 0, estimated: false }, responseId: 'chatcmpl-mock0000000000000000000000' });
+    expect(whole).toMatchObject({
+      finish: 'stop',
+      usage: { input: 20, output: 20, cacheRead: 0, estimated: false },
+      responseId: 'chatcmpl-mock0000000000000000000000',
+    });
   });
 
   test('one read of the upstream is one flush', async () => {
@@ -55,7 +68,10 @@ describe('answers', () => {
 
   test.for([1, 2, 7, 64, 1000])('a stream written %i bytes at a time reads the same', async (splitBytes) => {
     provider.queue({ text: ['Grüße ', '😀 ', '"so" ', '\\ ', 'ende'], splitBytes, usage: { input: 5, output: 6 } });
-    expect(await client.generate(testRequest(), collectingSink())).toMatchObject({ text: 'Grüße 😀 "so" \\ ende', usage: { input: 5, output: 6, estimated: false } });
+    expect(await client.generate(testRequest(), collectingSink())).toMatchObject({
+      text: 'Grüße 😀 "so" \\ ende',
+      usage: { input: 5, output: 6, estimated: false },
+    });
   });
 
   test('CR LF and a missing [DONE] are accepted', async () => {
@@ -64,9 +80,21 @@ describe('answers', () => {
   });
 
   test.for([true, false])('tool calls arrive (streamed: %s)', async (streamed) => {
-    provider.queue({ toolCalls: [{ id: 'call_1', name: 'read_file', arguments: '{"path":"a.txt"}' }, { id: 'call_2', name: 'list', arguments: '{}' }] });
+    provider.queue({
+      toolCalls: [
+        { id: 'call_1', name: 'read_file', arguments: '{"path":"a.txt"}' },
+        { id: 'call_2', name: 'list', arguments: '{}' },
+      ],
+    });
     const result = await client.generate(testRequest(), streamed ? collectingSink() : undefined);
-    expect(result).toMatchObject({ text: '', finish: 'tool_calls', toolCalls: [{ id: 'call_1', name: 'read_file', arguments: '{"path":"a.txt"}' }, { id: 'call_2', name: 'list', arguments: '{}' }] });
+    expect(result).toMatchObject({
+      text: '',
+      finish: 'tool_calls',
+      toolCalls: [
+        { id: 'call_1', name: 'read_file', arguments: '{"path":"a.txt"}' },
+        { id: 'call_2', name: 'list', arguments: '{}' },
+      ],
+    });
   });
 
   test.for([true, false])('usage that is not reported is estimated and marked (streamed: %s)', async (streamed) => {
@@ -78,7 +106,10 @@ describe('answers', () => {
   });
 
   test('a provider that answers a stream request in one piece is understood', async () => {
-    provider.queue({ body: JSON.stringify({ id: 'x', choices: [{ message: { content: 'all "at" once' }, finish_reason: 'stop' }] }), contentType: 'application/json' });
+    provider.queue({
+      body: JSON.stringify({ id: 'x', choices: [{ message: { content: 'all "at" once' }, finish_reason: 'stop' }] }),
+      contentType: 'application/json',
+    });
     const sink = collectingSink();
     expect(await client.generate(testRequest(), sink)).toMatchObject({ text: 'all "at" once' });
     expect(sink.pieces).toEqual(['all "at" once']);
@@ -124,9 +155,19 @@ describe('the request', () => {
     expect(body()).toMatchObject({ max_completion_tokens: 5, stream_options: { include_usage: true, include_obfuscation: false } });
     expect(body()).not.toHaveProperty('temperature');
     await using mistral = clientFor('mistral');
-    await mistral.generate(testRequest({ messages: [{ role: 'assistant', content: 'x', toolCalls: [{ id: 'call_toolong', name: 't', arguments: '{}' }] }, { role: 'tool', content: '', toolCallId: 'call_toolong', toolName: 't' }] }), collectingSink());
+    await mistral.generate(
+      testRequest({
+        messages: [
+          { role: 'assistant', content: 'x', toolCalls: [{ id: 'call_toolong', name: 't', arguments: '{}' }] },
+          { role: 'tool', content: '', toolCallId: 'call_toolong', toolName: 't' },
+        ],
+      }),
+      collectingSink(),
+    );
     expect(body()).not.toHaveProperty('stream_options');
-    expect(body()).toMatchObject({ messages: [{ tool_calls: [{ id: expect.stringMatching(/^[a-z0-9]{9}$/) }] }, { tool_call_id: expect.stringMatching(/^[a-z0-9]{9}$/) }] });
+    expect(body()).toMatchObject({
+      messages: [{ tool_calls: [{ id: expect.stringMatching(/^[a-z0-9]{9}$/) }] }, { tool_call_id: expect.stringMatching(/^[a-z0-9]{9}$/) }],
+    });
   });
 
   test('a server that refuses stream_options is asked without it from then on', async () => {
@@ -190,7 +231,11 @@ describe('refusals', () => {
 
 describe('broken answers', () => {
   test('an error inside the stream is an error with what came before', async () => {
-    provider.queue({ text: ['one ', 'two '], breakAfter: { deltas: 2, by: 'error' }, error: { message: 'rate_limit reached', type: 'rate_limit_error' } });
+    provider.queue({
+      text: ['one ', 'two '],
+      breakAfter: { deltas: 2, by: 'error' },
+      error: { message: 'rate_limit reached', type: 'rate_limit_error' },
+    });
     const sink = collectingSink();
     const error = await failure(testRequest(), sink);
     expect(error).toMatchObject({ kind: 'rate_limit', partial: { text: 'one two ', usage: { estimated: true } } });
@@ -225,7 +270,10 @@ describe('broken answers', () => {
   });
 
   test('an error body with status 200 is an error', async () => {
-    provider.queue({ body: '{"error":{"message":"Overloaded","code":503}}', contentType: 'application/json' }, { body: '{"error":{"message":"Overloaded","code":503}}' });
+    provider.queue(
+      { body: '{"error":{"message":"Overloaded","code":503}}', contentType: 'application/json' },
+      { body: '{"error":{"message":"Overloaded","code":503}}' },
+    );
     expect(await failure(testRequest())).toMatchObject({ kind: 'overloaded' });
     expect(await failure(testRequest(), collectingSink())).toMatchObject({ kind: 'overloaded' });
   });
@@ -268,6 +316,19 @@ describe('time and abort', () => {
   test('a call that was aborted before it began is not sent', async () => {
     expect(await failure(testRequest({ signal: AbortSignal.abort() }))).toMatchObject({ kind: 'aborted' });
     expect(provider.served()).toBe(0);
+  });
+
+  test('a call that is aborted while its client is being set up is not sent, and no call leaves a listener behind', async () => {
+    const controller = new AbortController();
+    const failed = failure(testRequest({ signal: controller.signal }));
+    controller.abort();
+    expect(await failed).toMatchObject({ kind: 'aborted' });
+    expect(provider.served()).toBe(0);
+    const { signal } = new AbortController();
+    provider.queue({ status: 500 });
+    await failure(testRequest({ signal }));
+    await client.generate(testRequest({ signal }), collectingSink());
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   test('a full sink pauses the provider and loses nothing', async () => {

@@ -12,12 +12,18 @@ export function createChatClient(upstream: Upstream, vendor: Vendor): ModelClien
   let streamOptions = vendor.streamOptions;
   async function generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult> {
     const call = { path: '/chat/completions', timeoutMs: request.timeoutMs, signal: request.signal };
-    const send = () => upstream.post({ ...call, body: chatBody(request, vendor, { stream: sink !== undefined, streamOptions }) }, answerReader(request, sink));
+    const send = () =>
+      upstream.post({ ...call, body: chatBody(request, vendor, { stream: sink !== undefined, streamOptions }) }, answerReader(request, sink));
     try {
       return await send();
     } catch (error) {
       // A server that refuses the field has done nothing yet; it is asked without it from now on.
-      const refused = streamOptions && sink !== undefined && error instanceof ModelError && error.kind === 'bad_request' && /stream_options|include_usage|include_obfuscation/.test(error.message);
+      const refused =
+        streamOptions &&
+        sink !== undefined &&
+        error instanceof ModelError &&
+        error.kind === 'bad_request' &&
+        /stream_options|include_usage|include_obfuscation/.test(error.message);
       if (!refused) throw error;
       streamOptions = false;
       return await send();

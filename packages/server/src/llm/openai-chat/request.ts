@@ -8,8 +8,10 @@ export function chatBody(request: ModelRequest, vendor: Vendor, options: { reado
   const body: Record<string, unknown> = { model: model.modelId, messages: wireMessages(request, vendor), stream: options.stream };
   if (temperature !== undefined && !(temperature === 1 && vendor.fixedTemperature?.test(model.modelId) === true)) body['temperature'] = temperature;
   if (maxTokens !== undefined) body[vendor.maxTokensField] = maxTokens;
-  if (options.stream && options.streamOptions) body['stream_options'] = vendor.obfuscation === true ? { include_usage: true, include_obfuscation: false } : { include_usage: true };
-  if (request.tools.length > 0 && vendor.tools) body['tools'] = request.tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }));
+  if (options.stream && options.streamOptions)
+    body['stream_options'] = vendor.obfuscation === true ? { include_usage: true, include_obfuscation: false } : { include_usage: true };
+  if (request.tools.length > 0 && vendor.tools)
+    body['tools'] = request.tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }));
   return JSON.stringify(body);
 }
 
@@ -19,13 +21,18 @@ function wireMessages(request: ModelRequest, vendor: Vendor) {
   if (system !== '') messages.push({ role: 'system', content: system });
   for (const message of request.messages) {
     if (message.role === 'user') messages.push({ role: 'user', content: message.content });
-    else if (message.role === 'tool') messages.push({ role: 'tool', tool_call_id: toolCallId(message.toolCallId, vendor.toolCallId), content: message.content });
+    else if (message.role === 'tool')
+      messages.push({ role: 'tool', tool_call_id: toolCallId(message.toolCallId, vendor.toolCallId), content: message.content });
     else if (message.toolCalls === undefined || message.toolCalls.length === 0) messages.push({ role: 'assistant', content: message.content });
     else {
       messages.push({
         role: 'assistant',
         content: message.content === '' ? null : message.content,
-        tool_calls: message.toolCalls.map((call) => ({ id: toolCallId(call.id, vendor.toolCallId), type: 'function', function: { name: call.name, arguments: call.arguments } })),
+        tool_calls: message.toolCalls.map((call) => ({
+          id: toolCallId(call.id, vendor.toolCallId),
+          type: 'function',
+          function: { name: call.name, arguments: call.arguments },
+        })),
       });
     }
   }

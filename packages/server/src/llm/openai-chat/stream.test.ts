@@ -9,15 +9,21 @@ const ending = `data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason"
 
 /** How vendors write one and the same delta. */
 const dialects: Readonly<Record<string, (text: string, i: number) => string>> = {
-  plain: (content) => `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }], usage: null })}\n\n`,
-  'content before other fields of the delta': (content) => `data: ${JSON.stringify({ choices: [{ delta: { content, role: 'assistant', refusal: null }, index: 0 }], id: 'c' })}\n\n`,
-  'spaces in the JSON': (content) => `data: {"id": "c", "choices": [{"index": 0, "delta": {"content": ${JSON.stringify(content)}}, "finish_reason": null}]}\n\n`,
-  'escaped beyond ASCII': (content) => `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(content).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)}}}]}\n\n`,
+  plain: (content) =>
+    `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }], usage: null })}\n\n`,
+  'content before other fields of the delta': (content) =>
+    `data: ${JSON.stringify({ choices: [{ delta: { content, role: 'assistant', refusal: null }, index: 0 }], id: 'c' })}\n\n`,
+  'spaces in the JSON': (content) =>
+    `data: {"id": "c", "choices": [{"index": 0, "delta": {"content": ${JSON.stringify(content)}}, "finish_reason": null}]}\n\n`,
+  'escaped beyond ASCII': (content) =>
+    `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(content).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)}}}]}\n\n`,
   'CR LF': (content) => `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content } }] })}\r\n\r\n`,
-  'no space after the colon, event and comment lines': (content) => `: keep\nevent: delta\ndata:${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`,
+  'no space after the colon, event and comment lines': (content) =>
+    `: keep\nevent: delta\ndata:${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`,
   'another number in each frame': (content, i) => `data: ${JSON.stringify({ id: 'c', seq: i, choices: [{ index: 0, delta: { content } }] })}\n\n`,
   'the text twice': (content) => `data: ${JSON.stringify({ preview: { content }, choices: [{ index: 0, delta: { content } }] })}\n\n`,
-  'reasoning beside the text': (content, i) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: i % 3 === 0 ? { content: '', reasoning_content: content } : { content } }] })}\n\n`,
+  'reasoning beside the text': (content, i) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: i % 3 === 0 ? { content: '', reasoning_content: content } : { content } }] })}\n\n`,
 };
 
 /** The text as a reader would see it who parses every frame. */
@@ -46,7 +52,11 @@ function read(chunks: readonly Buffer[]) {
   return { result: stream.end(), pieces: sink.pieces };
 }
 
-const delta = fc.oneof(fc.string({ unit: 'grapheme', maxLength: 12 }), fc.string({ unit: 'binary', maxLength: 4 }), fc.constantFrom('"', '\\', '\\"', '\n', '\u0000', '"}}]}\n\ndata: x', '"content":"', 'é😀', '\u2028', '", "content": "'));
+const delta = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 12 }),
+  fc.string({ unit: 'binary', maxLength: 4 }),
+  fc.constantFrom('"', '\\', '\\"', '\n', '\u0000', '"}}]}\n\ndata: x', '"content":"', 'é😀', '\u2028', '", "content": "'),
+);
 
 describe('a streamed completion', () => {
   test.for(Object.entries(dialects))('reads the same text however the bytes are cut: %s', ([, frame]) => {
@@ -73,7 +83,12 @@ describe('a streamed completion', () => {
   });
 
   test('does not take a frame for a text delta that says more than its text', () => {
-    const frames = [dialects['plain']?.('a', 0), dialects['plain']?.('b', 1), 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"c"},"logprobs":null,"finish_reason":"length"}],"usage":null}\n\n', 'data: [DONE]\n\n'];
+    const frames = [
+      dialects['plain']?.('a', 0),
+      dialects['plain']?.('b', 1),
+      'data: {"id":"c","choices":[{"index":0,"delta":{"content":"c"},"logprobs":null,"finish_reason":"length"}],"usage":null}\n\n',
+      'data: [DONE]\n\n',
+    ];
     expect(read([Buffer.from(frames.join(''))]).result).toMatchObject({ text: 'abc', finish: 'length', usage: { estimated: true } });
   });
 

@@ -79,7 +79,8 @@ export class ChatStream implements StreamReader<ModelResult> {
     }
     const value = parse(data);
     const chunk = Chunk.safeParse(value);
-    if (!chunk.success) throw new ModelError('bad_response', `a stream frame is not a chat completion chunk (${chunk.error.issues[0]?.path.join('.') ?? ''})`);
+    if (!chunk.success)
+      throw new ModelError('bad_response', `a stream frame is not a chat completion chunk (${chunk.error.issues[0]?.path.join('.') ?? ''})`);
     if (chunk.data.error !== undefined && chunk.data.error !== null) {
       const complaint = complaintOf(value);
       throw new ModelError(kindOfStreamError(complaint), complaint.message === '' ? 'the stream carried an error' : complaint.message);
@@ -105,7 +106,13 @@ export class ChatStream implements StreamReader<ModelResult> {
   #result(): ModelResult {
     const text = this.#text.value();
     const toolCalls = this.#toolCalls.list(this.#id ?? '');
-    return { text, toolCalls, finish: toFinish(this.#finish, toolCalls), usage: this.#usage ?? estimateUsage(this.#request, text, toolCalls), ...(this.#id === undefined ? {} : { responseId: this.#id }) };
+    return {
+      text,
+      toolCalls,
+      finish: toFinish(this.#finish, toolCalls),
+      usage: this.#usage ?? estimateUsage(this.#request, text, toolCalls),
+      ...(this.#id === undefined ? {} : { responseId: this.#id }),
+    };
   }
 }
 

@@ -31,7 +31,12 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
   #waitAt = Number.POSITIVE_INFINITY;
   #cancelTimer: (() => void) | undefined;
 
-  constructor(upstream: Upstream, call: Call, reader: AnswerReader<T>, promise: { resolve: (value: T) => void; reject: (error: ModelError) => void }) {
+  constructor(
+    upstream: Upstream,
+    call: Call,
+    reader: AnswerReader<T>,
+    promise: { resolve: (value: T) => void; reject: (error: ModelError) => void },
+  ) {
     this.#upstream = upstream;
     this.#call = call;
     this.#reader = reader;
@@ -56,7 +61,8 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     this.#status = status;
     this.#headers = headers;
     if (status !== 200) return;
-    if (headers['content-encoding'] !== undefined && headers['content-encoding'] !== 'identity') return this.fail('bad_response', `content-encoding ${String(headers['content-encoding'])} was not asked for`);
+    if (headers['content-encoding'] !== undefined && headers['content-encoding'] !== 'identity')
+      return this.fail('bad_response', `content-encoding ${String(headers['content-encoding'])} was not asked for`);
     if (!String(headers['content-type']).startsWith('application/json')) this.#stream = this.#reader.stream;
     if (this.#stream === undefined && Number(headers['content-length']) > maxBodyBytes) this.fail('bad_response', 'answer larger than 32 MiB');
   }
@@ -87,7 +93,9 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     if (this.#status !== 200) return this.#refused();
     const stream = this.#stream;
     if (stream === undefined) {
-      this.#guarded(() => this.#settle(this.#reader.whole(this.#chunks.length === 1 && this.#chunks[0] !== undefined ? this.#chunks[0] : Buffer.concat(this.#chunks))));
+      this.#guarded(() =>
+        this.#settle(this.#reader.whole(this.#chunks.length === 1 && this.#chunks[0] !== undefined ? this.#chunks[0] : Buffer.concat(this.#chunks))),
+      );
     } else if (!this.#paused) {
       this.#guarded(() => {
         stream.advance();
@@ -172,7 +180,8 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
       run();
     } catch (error) {
       if (this.#settled) return;
-      if (error instanceof ModelError) this.#reject(new ModelError(error.kind, `${this.#name}: ${this.#upstream.clean(error.message)}`, { cause: error.cause }));
+      if (error instanceof ModelError)
+        this.#reject(new ModelError(error.kind, `${this.#name}: ${this.#upstream.clean(error.message)}`, { cause: error.cause }));
       else this.#reject(new ModelError('bad_response', `${this.#name}: ${this.#upstream.clean(String(error))}`, { cause: error }));
     }
   }
@@ -185,8 +194,15 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     this.#cancelTimer = this.#upstream.options.clock.after(ms, () => {
       const now = this.#upstream.options.clock.monotonic();
       if (now >= this.#totalAt) this.fail('timeout', `no complete answer within ${this.#call.timeoutMs} ms`);
-      else if (now >= this.#waitAt) this.fail('timeout', this.#status === 0 ? `no answer within ${this.#upstream.deadlines.firstByteMs} ms` : `silent for ${this.#upstream.deadlines.idleMs} ms`);
-      else this.#arm(Math.max(1, Math.min(this.#totalAt, this.#waitAt, now + this.#upstream.deadlines.idleMs, now + this.#upstream.deadlines.firstByteMs) - now));
+      else if (now >= this.#waitAt)
+        this.fail(
+          'timeout',
+          this.#status === 0 ? `no answer within ${this.#upstream.deadlines.firstByteMs} ms` : `silent for ${this.#upstream.deadlines.idleMs} ms`,
+        );
+      else
+        this.#arm(
+          Math.max(1, Math.min(this.#totalAt, this.#waitAt, now + this.#upstream.deadlines.idleMs, now + this.#upstream.deadlines.firstByteMs) - now),
+        );
     });
   }
 

@@ -44,14 +44,15 @@ export class TextFrames {
     const prefix = this.#prefix;
     if (prefix === '') return this.#each(text, handler);
     const suffix = this.#suffix;
-    // One native search over the whole read costs far less than a comparison per frame.
-    const pieces = text.split(this.#joint);
+    // One native search over the whole read costs far less than a comparison per frame. Comparing slices is several
+    // times faster than startsWith and endsWith.
+    const pieces = text.length < this.#joint.length ? [text] : text.split(this.#joint);
     const last = pieces.length - 1;
     for (let i = 0; i <= last; i += 1) {
       let piece = pieces[i] ?? '';
-      const opens = i > 0 || piece.startsWith(prefix);
+      const opens = i > 0 || piece.slice(0, prefix.length) === prefix;
       if (i === 0 && opens) piece = piece.slice(prefix.length);
-      const closes = i < last || piece.endsWith(suffix);
+      const closes = i < last || piece.slice(-suffix.length) === suffix;
       if (i === last && closes) piece = piece.slice(0, piece.length - suffix.length);
       if (opens && closes && isLiteral(piece)) {
         this.#hits += 1;
@@ -65,7 +66,7 @@ export class TextFrames {
   /** Frame by frame, until a lesson makes the rest cheap again. */
   #each(text: string, handler: FrameHandler) {
     const joint = this.#joint;
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const end = frameEnd(text, at);
       handler.frame(text.slice(at, end));
       at = end;

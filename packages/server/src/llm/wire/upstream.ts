@@ -53,10 +53,10 @@ export interface Call {
   readonly signal: AbortSignal;
 }
 
-let undici: Promise<typeof import('undici')> | undefined;
+let undici: Promise<{ readonly Pool: typeof Pool }> | undefined;
 
 /** Loads the HTTP client. It costs start time, so it is left until the first call, or until the listener is up and has time. */
-export function loadTransport(): Promise<typeof import('undici')> {
+export function loadTransport(): Promise<{ readonly Pool: typeof Pool }> {
   undici ??= import('undici');
   return undici;
 }
@@ -79,14 +79,17 @@ export class Upstream implements AsyncDisposable {
 
   /** Posts JSON and reads the answer. Fails with ModelError only. */
   async post<T>(call: Call, reader: AnswerReader<T>): Promise<T> {
-    if (call.signal.aborted) throw new ModelError('aborted', 'The call was aborted');
     const pool = this.#pool ?? (await this.#open());
+    if (call.signal.aborted) throw new ModelError('aborted', 'The call was aborted');
     return new Promise((resolve, reject) => {
       const exchange = new Exchange(this, call, reader, { resolve, reject });
       exchange.begin();
       try {
         // Deadlines are kept by the exchange, on the injected clock.
-        pool.dispatch({ path: this.#basePath + call.path, method: 'POST', headers: this.#headers, body: call.body, headersTimeout: 0, bodyTimeout: 0 }, exchange);
+        pool.dispatch(
+          { path: this.#basePath + call.path, method: 'POST', headers: this.#headers, body: call.body, headersTimeout: 0, bodyTimeout: 0 },
+          exchange,
+        );
       } catch (error) {
         exchange.fail('bad_request', error instanceof Error ? error.message : String(error));
       }
@@ -99,10 +102,14 @@ export class Upstream implements AsyncDisposable {
   }
 
   async #open(): Promise<Pool> {
-    const { Pool } = await loadTransport();
+    const transport = await loadTransport();
     if (this.#disposed) throw new ModelError('network', `Provider "${this.options.provider}" is closed`);
     // HTTP/2 would share one socket between calls: aborting one could then not close it.
-    this.#pool ??= new Pool(new URL(this.options.baseUrl).origin, { connections: this.options.maxConnections, allowH2: false, connect: { timeout: this.deadlines.connectMs } });
+    this.#pool ??= new transport.Pool(new URL(this.options.baseUrl).origin, {
+      connections: this.options.maxConnections,
+      allowH2: false,
+      connect: { timeout: this.deadlines.connectMs },
+    });
     return this.#pool;
   }
 

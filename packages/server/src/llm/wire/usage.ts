@@ -3,7 +3,13 @@ import type { ModelRequest, ModelUsage, ToolCall } from '../model.ts';
 
 /** Tokens of a call whose provider reported none. */
 export function estimateUsage(request: ModelRequest, text: string, toolCalls: readonly ToolCall[]): ModelUsage {
-  return { input: estimateInput(request), output: countTokens(text) + toolCalls.reduce((sum, call) => sum + 8 + countTokens(call.name) + countTokens(call.arguments), 0), cacheRead: 0, cacheWrite: 0, estimated: true };
+  return {
+    input: estimateInput(request),
+    output: countTokens(text) + toolCalls.reduce((sum, call) => sum + 8 + countTokens(call.name) + countTokens(call.arguments), 0),
+    cacheRead: 0,
+    cacheWrite: 0,
+    estimated: true,
+  };
 }
 
 function estimateInput(request: ModelRequest): number {
@@ -13,6 +19,7 @@ function estimateInput(request: ModelRequest): number {
     tokens += 4 + countTokens(message.content);
     if (message.role === 'assistant') for (const call of message.toolCalls ?? []) tokens += 8 + countTokens(call.name) + countTokens(call.arguments);
   }
-  for (const tool of request.tools) tokens += 8 + countTokens(tool.name) + countTokens(tool.description) + countTokens(JSON.stringify(tool.parameters));
+  for (const tool of request.tools)
+    tokens += 8 + countTokens(tool.name) + countTokens(tool.description) + countTokens(JSON.stringify(tool.parameters));
   return tokens;
 }

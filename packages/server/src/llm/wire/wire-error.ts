@@ -31,8 +31,10 @@ export function complaintOf(value: unknown): ProviderComplaint {
   return { message: typeof message === 'string' ? message : message === undefined ? '' : JSON.stringify(message), code: words.join(' ') };
 }
 
-const contextWords = /context[ _-]?(length|window|size)|maximum context|too many (input )?tokens|prompt is too long|input (is|was) too long|exceeds? the (maximum|max|model'?s?) (number of )?(input )?tokens?|reduce the length|string_above_max_length/i;
-const billingWords = /insufficient[ _](quota|balance|credits?|funds)|credit balance|billing|payment required|out of credits|exceeded your current quota/i;
+const contextWords =
+  /context[ _-]?(length|window|size)|maximum context|too many (input )?tokens|prompt is too long|input (is|was) too long|exceeds? the (maximum|max|model'?s?) (number of )?(input )?tokens?|reduce the length|string_above_max_length/i;
+const billingWords =
+  /insufficient[ _](quota|balance|credits?|funds)|credit balance|billing|payment required|out of credits|exceeded your current quota/i;
 const keyWords = /api[ _-]?key|unauthorized|authentication/i;
 const overloadedWords = /overloaded|capacity|temporarily unavailable/i;
 

@@ -176,7 +176,8 @@ export async function runTask(workerUrl: URL, data: ThreadData, signal: AbortSig
 }
 
 function startWorker(url: URL, data: ThreadData): Worker {
-  return new Worker(url, { workerData: data, resourceLimits, name: `storage-${data.role}` });
+  // Flags of the main thread (`--input-type`, `--import`) are not for this module.
+  return new Worker(url, { workerData: data, resourceLimits, execArgv: [], name: `storage-${data.role}` });
 }
 
 function toError(error: unknown): Error {

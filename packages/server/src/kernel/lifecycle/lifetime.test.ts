@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../clock.ts';
+import { beginLifetime } from './lifetime.ts';
+
+let dir: string;
+let now: number;
+const clock: Clock = { ...systemClock, now: () => now };
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'gatehouse-test-'));
+  now = 1_800_000_000_000;
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+/** A run that ends as a kill ends it: without its last step, and with a lock that nobody holds. */
+function crashedRun() {
+  const lifetime = beginLifetime(dir, clock);
+  rmSync(join(dir, 'daemon.lock'));
+  return lifetime;
+}
+
+it('knows how the run before it ended', () => {
+  const first = beginLifetime(dir, clock);
+  expect(first).toMatchObject({ uncleanEnd: false, controlPlaneOnly: false });
+  first[Symbol.dispose]();
+  expect(crashedRun().uncleanEnd).toBe(false);
+  const third = beginLifetime(dir, clock);
+  expect(third.uncleanEnd).toBe(true);
+  expect(third.bootId).not.toBe(first.bootId);
+  third[Symbol.dispose]();
+});
+
+it('starts the control plane only after three unclean ends within five minutes', () => {
+  for (let run = 0; run < 3; run++) {
+    expect(crashedRun().controlPlaneOnly).toBe(false);
+    now += 60_000;
+  }
+  expect(crashedRun().controlPlaneOnly).toBe(true);
+});
+
+it('starts as usual when the crashes lie further apart', () => {
+  for (let run = 0; run < 5; run++) {
+    expect(crashedRun().controlPlaneOnly).toBe(false);
+    now += 150_000;
+  }
+});
+
+it('forgets the crashes once a run has ended cleanly', () => {
+  for (let run = 0; run < 3; run++) crashedRun();
+  const careful = beginLifetime(dir, clock);
+  expect(careful.controlPlaneOnly).toBe(true);
+  careful[Symbol.dispose]();
+  expect(crashedRun()).toMatchObject({ controlPlaneOnly: false, uncleanEnd: false });
+});
+
+it('starts with an unreadable record', () => {
+  writeFileSync(join(dir, 'boots.json'), '[{"bootId":1},');
+  expect(crashedRun()).toMatchObject({ controlPlaneOnly: false, uncleanEnd: false });
+});
+
+it('refuses a second daemon', () => {
+  const lifetime = beginLifetime(dir, clock);
+  expect(() => beginLifetime(dir, clock)).toThrow(expect.objectContaining({ reason: 'locked' }));
+  lifetime[Symbol.dispose]();
+});

@@ -1,0 +1,100 @@
+// Bundles the daemon, its storage threads and the command into dist/. Plain JavaScript: tools/ensure.mjs, which an older
+// Node may run, imports it.
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const dist = join(root, 'dist');
+const stampFile = join(dist, '.sources');
+/** Modules that run in threads of their own, by the name under which the code beside them looks for them. */
+const threads = { 'storage-worker': 'packages/server/src/storage-worker.ts', 'page-worker': 'packages/server/src/features/web/page-worker.ts' };
+/** A daemon that runs while its bundle is replaced may still load a part of the old one. */
+const keepOldPartsMs = 7 * 24 * 3600 * 1000;
+
+/** What the bundle is made from; the same text means the same bundle. */
+export function sourceStamp() {
+  const hash = createHash('sha256');
+  const add = (path) => hash.update(path.slice(root.length)).update('\0').update(readFileSync(path)).update('\0');
+  const walk = (folder) => {
+    for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) walk(path);
+      else if (entry.name.endsWith('.ts') && !entry.name.endsWith('.test.ts')) add(path);
+    }
+  };
+  for (const name of ['contract', 'client', 'server', 'cli']) {
+    add(join(root, 'packages', name, 'package.json'));
+    walk(join(root, 'packages', name, 'src'));
+  }
+  add(join(root, 'package-lock.json'));
+  add(fileURLToPath(import.meta.url));
+  return hash.digest('hex');
+}
+
+/** True when dist/ holds the bundle of `stamp`. */
+export function isBuilt(stamp) {
+  try {
+    return readFileSync(stampFile, 'utf8') === stamp;
+  } catch {
+    return false;
+  }
+}
+
+/** Builds into dist/, each file replaced whole, so that two builds at a time and a daemon that starts meanwhile do no harm. */
+export async function build(stamp) {
+  const { build: bundle } = await import('esbuild');
+  const common = {
+    absWorkingDir: root,
+    outdir: dist,
+    bundle: true,
+    write: false,
+    platform: 'node',
+    format: 'esm',
+    target: 'node26',
+    // Names stay readable in stack traces; there are no source maps to load.
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'linked',
+    logLevel: 'warning',
+    // What CommonJS packages ask for at run time are modules of Node.
+    banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
+  };
+  const results = await Promise.all([
+    bundle({ ...common, entryPoints: { main: 'packages/server/src/main.ts' }, splitting: true, chunkNames: 'main-[name]-[hash]' }),
+    // One file for each kind of thread: one that loads many costs tens of megabytes.
+    ...Object.entries(threads).map(([name, source]) => bundle({ ...common, entryPoints: { [name]: source } })),
+    bundle({ ...common, entryPoints: { cli: 'packages/cli/src/main.ts' }, splitting: true, chunkNames: 'cli-[name]-[hash]' }),
+  ]);
+  mkdirSync(dist, { recursive: true });
+  const made = new Set();
+  // Parts first: an entry must not be there before what it loads.
+  const files = results.flatMap((result) => result.outputFiles).sort((a, b) => Number(isEntry(a.path)) - Number(isEntry(b.path)));
+  for (const file of files) {
+    made.add(file.path);
+    replace(file.path, file.contents);
+  }
+  for (const name of readdirSync(dist)) {
+    const path = join(dist, name);
+    if (!made.has(path) && /\.(js|txt)$/.test(name) && Date.now() - statSync(path).mtimeMs > keepOldPartsMs) rmSync(path, { force: true });
+  }
+  replace(stampFile, stamp);
+  return files.reduce((sum, file) => sum + file.contents.length, 0);
+}
+
+function isEntry(path) {
+  return ['main', 'cli', ...Object.keys(threads)].some((name) => path.endsWith(`${sep}${name}.js`));
+}
+
+function replace(path, content) {
+  const draft = `${path}.${process.pid}.new`;
+  writeFileSync(draft, content);
+  renameSync(draft, path);
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const started = performance.now();
+  const bytes = await build(sourceStamp());
+  console.log(`dist/ built: ${(bytes / 1e6).toFixed(2)} MB in ${Math.round(performance.now() - started)} ms`);
+}
