@@ -34,9 +34,13 @@ const grow = query<NewMessage, { lastSeq: number }>(({ db, sql, p }) =>
     .returning('last_seq as lastSeq'),
 );
 const insert = query<NewMessage & { seq: number }>(({ db, p }) =>
-  db.insertInto('message').values({ conversation_id: p('conversationId'), seq: p('seq'), role: p('role'), content: p('content'), created_at_ms: p('atMs') }),
+  db
+    .insertInto('message')
+    .values({ conversation_id: p('conversationId'), seq: p('seq'), role: p('role'), content: p('content'), created_at_ms: p('atMs') }),
 );
-const create = query<{ id: number }>(({ db, p }) => db.insertInto('conversation').values({ id: p('id'), last_seq: 0, message_count: 0, updated_at_ms: 0 }));
+const create = query<{ id: number }>(({ db, p }) =>
+  db.insertInto('conversation').values({ id: p('id'), last_seq: 0, message_count: 0, updated_at_ms: 0 }),
+);
 
 const append = operation('bench.append', async (tx, input: NewMessage): Promise<number> => {
   const conversation = await tx.get(grow, input);
@@ -136,14 +140,28 @@ export async function measureStore(rounds: number, perRound: number): Promise<St
     await own.write(fill, { count: conversations });
     const results: StoreRound[] = [];
     const appendOne: Store = (index) => own.write(append, { conversationId: 1 + (index % conversations), role: 'user', content, atMs: index });
-    const insertOne: Store = (index) => plain.write(insertOnly, { conversationId: 1 + (index % conversations), seq: Math.floor(index / conversations), role: 'user', content, atMs: index });
+    const insertOne: Store = (index) =>
+      plain.write(insertOnly, {
+        conversationId: 1 + (index % conversations),
+        seq: Math.floor(index / conversations),
+        role: 'user',
+        content,
+        atMs: index,
+      });
     for (let round = -2; round < rounds; round++) {
       const from = (round + 2) * perRound;
       const bareRound = await run(bare.store, from, perRound);
       const insertRound = await run(insertOne, from, perRound);
       const appendRound = await run(appendOne, from, perRound);
       // The first two warm up.
-      if (round >= 0) results.push({ bareCpu: bareRound.cpu, insertCpu: insertRound.cpu, appendCpu: appendRound.cpu, bareWall: bareRound.wall, appendWall: appendRound.wall });
+      if (round >= 0)
+        results.push({
+          bareCpu: bareRound.cpu,
+          insertCpu: insertRound.cpu,
+          appendCpu: appendRound.cpu,
+          bareWall: bareRound.wall,
+          appendWall: appendRound.wall,
+        });
     }
     return results;
   } finally {

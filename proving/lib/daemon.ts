@@ -146,11 +146,16 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     }
     await pause(10);
   }
-  if (options.broken !== undefined && !daemon.stderr().includes(`broken build: ${options.broken}`)) {
-    await daemon.kill();
-    throw new Error(`the fault ${options.broken} was not built in: its module was never loaded\n${logOf(daemon)}`);
+  const readyMs = performance.now() - startedAt;
+  // Some threads load a part of themselves after they are ready.
+  while (options.broken !== undefined && !daemon.stderr().includes(`broken build: ${options.broken}`)) {
+    if (performance.now() < deadline) await pause(10);
+    else {
+      await daemon.kill();
+      throw new Error(`the fault ${options.broken} was not built in: its module was never loaded\n${logOf(daemon)}`);
+    }
   }
-  return { ...daemon, readyMs: performance.now() - startedAt };
+  return { ...daemon, readyMs };
 }
 
 async function isReady(port: number): Promise<boolean> {

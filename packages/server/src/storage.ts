@@ -12,7 +12,14 @@ import { auditMigrations } from './kernel/db/audit.ts';
 import type { Migration, Operation } from './kernel/db/operation.ts';
 
 /** Everything that the storage threads can run, by name. What a store exports and is not listed here does not exist for them. */
-export const operations: readonly Operation<never, unknown>[] = [...agentOperations, ...sessionOperations, ...turnOperations, ...tokenOperations, commitTurn, writeAudit];
+export const operations: readonly Operation<never, unknown>[] = [
+  ...agentOperations,
+  ...sessionOperations,
+  ...turnOperations,
+  ...tokenOperations,
+  commitTurn,
+  writeAudit,
+];
 
 /** The schema, in any order: the numbers in the ids decide. */
 export const migrations: readonly Migration[] = [...auditMigrations, ...sessionMigrations, ...turnMigrations, ...agentMigrations, ...tokenMigrations];

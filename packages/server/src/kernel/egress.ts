@@ -112,7 +112,7 @@ export function createEgress(options: EgressOptions): Egress {
     deadline: Deadline,
   ): Promise<EgressResponse | { readonly location: string; readonly status: number }> {
     // Lazy: undici is loaded with the first request that needs it.
-    const { Client, buildConnector } = await import('undici');
+    const { Client, buildConnector } = await import('./undici.ts');
     // A client for each hop: a pooled socket would outlive the check of its address and cost memory per host.
     const client = new Client(url.origin, {
       connect: createConnector(buildConnector, deadline.leftMs()),

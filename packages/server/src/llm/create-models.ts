@@ -13,7 +13,7 @@ import { createOfflineClient, offlineModel } from './offline/offline.ts';
 import { createChatClient } from './openai-chat/client.ts';
 import { ProviderHealth } from './provider-health.ts';
 import { vendors } from './vendors.ts';
-import { type Deadlines, Upstream } from './wire/upstream.ts';
+import { Upstream } from './wire/upstream.ts';
 
 export interface CreateModelsOptions {
   readonly providers: ProvidersConfig;
@@ -27,7 +27,6 @@ export interface CreateModelsOptions {
   readonly log: Log;
   /** Models that agents name (`provider/modelId`): added to providers that name no models themselves. */
   readonly named?: readonly string[];
-  readonly deadlines?: Deadlines;
 }
 
 /** What the start prints: which providers there are and where each was found. */
@@ -157,7 +156,7 @@ function resolver(list: readonly ModelInfo[]): Models['resolve'] {
     list.find((model) => model.modelId === name);
 }
 
-function createClient({ id, config }: FoundProvider, { clock, deadlines }: CreateModelsOptions): ModelClient {
+function createClient({ id, config }: FoundProvider, { clock }: CreateModelsOptions): ModelClient {
   const vendor = vendors[config.type];
   const upstream = new Upstream({
     provider: id,
@@ -166,7 +165,6 @@ function createClient({ id, config }: FoundProvider, { clock, deadlines }: Creat
     secrets: [config.apiKey ?? '', ...Object.values(config.headers)],
     maxConnections: config.maxConnections,
     clock,
-    ...(deadlines === undefined ? {} : { deadlines }),
   });
   return vendor.wire === 'anthropic-messages' ? createMessagesClient(upstream) : createChatClient(upstream, vendor);
 }

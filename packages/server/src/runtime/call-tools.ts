@@ -37,22 +37,15 @@ const maxParallel = 8;
  */
 export async function callTools(deps: CallToolsDeps, run: ToolRun, calls: readonly ToolCall[]): Promise<ModelMessage[]> {
   const results: ModelMessage[] = [];
-  for (let at = 0; at < calls.length;) {
+  const taken = calls.slice(0, maxCallsPerStep);
+  for (let at = 0; at < taken.length;) {
     let end = at + 1;
-    if (isPure(run, calls[at])) while (end < calls.length && end - at < maxParallel && isPure(run, calls[end])) end += 1;
-    const batch = calls.slice(at, end);
-    const first = at;
-    results.push(
-      ...(await Promise.all(
-        batch.map((call, index) =>
-          first + index < maxCallsPerStep
-            ? callTool(deps, run, call)
-            : toMessage(call, failure(`Not run: at most ${maxCallsPerStep} calls are taken at once`)),
-        ),
-      )),
-    );
+    if (isPure(run, taken[at])) while (end - at < maxParallel && isPure(run, taken[end])) end += 1;
+    results.push(...(await Promise.all(taken.slice(at, end).map((call) => callTool(deps, run, call)))));
     at = end;
   }
+  for (const call of calls.slice(maxCallsPerStep))
+    results.push(toMessage(call, failure(`Not run: at most ${maxCallsPerStep} calls are taken at once`)));
   return results;
 }
 

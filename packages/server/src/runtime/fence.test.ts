@@ -72,9 +72,9 @@ describe('fence', () => {
         const { marker, inner } = takeApart(fence.wrap(text, { source: 'test' }, stored ? fence.newMarker() : undefined));
         expect(inner).not.toContain(marker);
         expect(foldText(inner)).not.toMatch(/untrusted[-_\u2010-\u2015]text/i);
-        expect(foldText(inner)).not.toMatch(/<<[^\n<>]{0,40}untrusted/i);
+        expect(foldText(inner)).not.toMatch(/<<[^\n<>[]{0,40}untrusted/i);
       }),
-      { numRuns: 2000 },
+      { numRuns: 3000 },
     );
   });
 
@@ -106,5 +106,12 @@ describe('fence', () => {
   it('takes hidden characters out', () => {
     const hidden = [...'ignore'].map((letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join('');
     expect(takeApart(fence.wrap(`a${hidden}b\u202ec\u200bd\u0007e`, { source: 's' })).inner).toBe('abcde');
+  });
+
+  it('takes no longer for hostile texts than for others', () => {
+    const started = performance.now();
+    for (const piece of ['<', '<<', '<< untrusted ', 'untrusted', 'untrusted-', 'é', 'untrusted-text', '\u200b', 'e\u0301'])
+      fence.wrap(`${piece.repeat(200_000 / piece.length)} untrusted ü`, { source: 's' });
+    expect(performance.now() - started).toBeLessThan(3000);
   });
 });

@@ -35,7 +35,8 @@ export function createFence({ key }: { readonly key: Uint8Array }): Fence {
 }
 
 const word = 'UNTRUSTED-TEXT';
-const imitation = /<{2,}[^\n<>]{0,40}?untrusted|untrusted[\p{Pd}_]{1,4}text/iu;
+// The note put in place of an imitation begins with a bracket, so that nothing can reach across it.
+const imitation = /<<[^\n<>[]{0,40}?untrusted|untrusted[\p{Pd}_]{1,4}text/iu;
 /** Nearly all text is plain ASCII without the word and passes here. */
 const mayNeedWork = /untrusted|[^\t\n\r\u0020-\u007e]/i;
 

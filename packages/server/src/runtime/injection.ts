@@ -71,8 +71,7 @@ const patterns: readonly Pattern[] = [
   {
     name: 'marker_forgery',
     risk: 3,
-    matches:
-      /<{2,}[^\n<>]{0,40}untrusted|untrusted[-_ ]text [0-9a-f]{8}|\b(?:end|close) of (?:untrusted|external|user) (?:text|content|data|input)\b/i,
+    matches: /<<[^\n<>]{0,40}untrusted|untrusted[-_ ]text [0-9a-f]{8}|\b(?:end|close) of (?:untrusted|external|user) (?:text|content|data|input)\b/i,
   },
   { name: 'encoded_payload', risk: 1, matches: /\b(?:decode|base64|rot13|hex)\b[^.\n]{0,40}\b(?:and )?(?:follow|execute|run|obey)\b/i },
 ];

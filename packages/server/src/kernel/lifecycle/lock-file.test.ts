@@ -42,7 +42,11 @@ it('is free after its release and leaves no files', () => {
 
 it('is stale when its pid belongs to a later process, an earlier boot of the machine, or nobody', () => {
   const own = ownIdentity();
-  for (const stale of [{ ...own, startTicks: (own.startTicks ?? 0) - 1 }, { ...own, machineBoot: 'an earlier one' }, { ...own, pid: 2 ** 30 }]) {
+  for (const stale of [
+    { ...own, startTicks: (own.startTicks ?? 0) - 1 },
+    { ...own, machineBoot: 'an earlier one' },
+    { ...own, pid: 2 ** 30 },
+  ]) {
     writeFileSync(lockFile(), JSON.stringify(stale));
     const lock = acquireLock(dir);
     expect(JSON.parse(readFileSync(lockFile(), 'utf8'))).toEqual(own);
@@ -61,7 +65,9 @@ it('is held against the same process too', () => {
 it('is given to one of many that find it stale at once', async () => {
   writeFileSync(lockFile(), JSON.stringify({ ...ownIdentity(), pid: 2 ** 30 }));
   const script = `import { acquireLock } from ${JSON.stringify(new URL('./lock-file.ts', import.meta.url).href)}; try { acquireLock(process.argv[1]); console.log('won'); setInterval(() => {}, 1000); } catch (error) { console.log(error.reason); }`;
-  const children = Array.from({ length: 6 }, () => spawn(process.execPath, ['--input-type=module', '-e', script, dir], { stdio: ['ignore', 'pipe', 'inherit'] }));
+  const children = Array.from({ length: 6 }, () =>
+    spawn(process.execPath, ['--input-type=module', '-e', script, dir], { stdio: ['ignore', 'pipe', 'inherit'] }),
+  );
   const said = await Promise.all(children.map(async (child) => String((await once(child.stdout, 'data'))[0]).trim()));
   for (const child of children) child.kill('SIGKILL');
   expect(said.toSorted()).toEqual(['locked', 'locked', 'locked', 'locked', 'locked', 'won']);

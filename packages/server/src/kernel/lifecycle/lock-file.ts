@@ -25,7 +25,8 @@ export function acquireLock(dataDir: string): LockFile {
       const text = readOptional(file);
       if (text === undefined) continue;
       const holder = parseIdentity(text);
-      if (holder !== undefined && isAlive(holder)) throw new StartError('locked', `Another daemon (pid ${holder.pid}) uses ${dataDir}: stop it first, or choose another home folder.`);
+      if (holder !== undefined && isAlive(holder))
+        throw new StartError('locked', `Another daemon (pid ${holder.pid}) uses ${dataDir}: stop it first, or choose another home folder.`);
       removeStale(file, text);
     }
   } finally {

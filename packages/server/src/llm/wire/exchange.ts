@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { ModelError, type ModelErrorKind } from '../model.ts';
+import { deadlines } from './deadlines.ts';
 import type { AnswerReader, Call, StreamReader, Upstream } from './upstream.ts';
 import { kindOfRefusal, readComplaint, retryAfterOf } from './wire-error.ts';
 
@@ -46,14 +47,14 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
   begin(): void {
     const { clock } = this.#upstream.options;
     this.#totalAt = clock.monotonic() + this.#call.timeoutMs;
-    this.#arm(Math.min(this.#call.timeoutMs, this.#upstream.deadlines.firstByteMs));
+    this.#arm(Math.min(this.#call.timeoutMs, deadlines.firstByteMs));
     this.#call.signal.addEventListener('abort', this.#abort, { once: true });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#settled) controller.abort(new Error('aborted'));
-    else if (this.#reader.stream !== undefined) this.#waitAt = this.#upstream.options.clock.monotonic() + this.#upstream.deadlines.firstByteMs;
+    else if (this.#reader.stream !== undefined) this.#waitAt = this.#upstream.options.clock.monotonic() + deadlines.firstByteMs;
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -117,7 +118,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     }
     const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
     if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') this.fail('bad_response', `${code}: ${error.message}`);
-    else if (code === 'UND_ERR_CONNECT_TIMEOUT') this.fail('network', `no connection within ${this.#upstream.deadlines.connectMs} ms`);
+    else if (code === 'UND_ERR_CONNECT_TIMEOUT') this.fail('network', `no connection within ${deadlines.connectMs} ms`);
     else this.fail('network', error.message.includes(code) ? error.message : `${code}: ${error.message}`, error);
   }
 
@@ -187,7 +188,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
   }
 
   #progress() {
-    this.#waitAt = this.#upstream.options.clock.monotonic() + this.#upstream.deadlines.idleMs;
+    this.#waitAt = this.#upstream.options.clock.monotonic() + deadlines.idleMs;
   }
 
   #arm(ms: number) {
@@ -195,14 +196,8 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
       const now = this.#upstream.options.clock.monotonic();
       if (now >= this.#totalAt) this.fail('timeout', `no complete answer within ${this.#call.timeoutMs} ms`);
       else if (now >= this.#waitAt)
-        this.fail(
-          'timeout',
-          this.#status === 0 ? `no answer within ${this.#upstream.deadlines.firstByteMs} ms` : `silent for ${this.#upstream.deadlines.idleMs} ms`,
-        );
-      else
-        this.#arm(
-          Math.max(1, Math.min(this.#totalAt, this.#waitAt, now + this.#upstream.deadlines.idleMs, now + this.#upstream.deadlines.firstByteMs) - now),
-        );
+        this.fail('timeout', this.#status === 0 ? `no answer within ${deadlines.firstByteMs} ms` : `silent for ${deadlines.idleMs} ms`);
+      else this.#arm(Math.max(1, Math.min(this.#totalAt, this.#waitAt, now + deadlines.idleMs, now + deadlines.firstByteMs) - now));
     });
   }
 

@@ -1,17 +1,9 @@
 import type { Pool } from 'undici';
 import type { Clock } from '../../kernel/clock.ts';
 import { ModelError } from '../model.ts';
+import { deadlines } from './deadlines.ts';
 import { Exchange } from './exchange.ts';
 import { cleanMessage } from './wire-error.ts';
-
-/** Milliseconds that one provider call may wait in each phase; the total is the request's own. */
-export interface Deadlines {
-  readonly connectMs: number;
-  readonly firstByteMs: number;
-  readonly idleMs: number;
-}
-
-export const defaultDeadlines: Deadlines = { connectMs: 10_000, firstByteMs: 60_000, idleMs: 60_000 };
 
 export interface UpstreamOptions {
   readonly provider: string;
@@ -22,7 +14,6 @@ export interface UpstreamOptions {
   readonly secrets: readonly string[];
   readonly maxConnections: number;
   readonly clock: Clock;
-  readonly deadlines?: Deadlines;
 }
 
 /** Takes the body of an answer apart. */
@@ -57,14 +48,13 @@ let undici: Promise<{ readonly Pool: typeof Pool }> | undefined;
 
 /** Loads the HTTP client. It costs start time, so it is left until the first call, or until the listener is up and has time. */
 export function loadTransport(): Promise<{ readonly Pool: typeof Pool }> {
-  undici ??= import('undici');
+  undici ??= import('../../kernel/undici.ts');
   return undici;
 }
 
 /** The sockets to one provider. */
 export class Upstream implements AsyncDisposable {
   readonly options: UpstreamOptions;
-  readonly deadlines: Deadlines;
   readonly #basePath: string;
   readonly #headers: string[];
   #pool: Pool | undefined;
@@ -72,7 +62,6 @@ export class Upstream implements AsyncDisposable {
 
   constructor(options: UpstreamOptions) {
     this.options = options;
-    this.deadlines = options.deadlines ?? defaultDeadlines;
     this.#basePath = new URL(options.baseUrl).pathname.replace(/\/+$/, '');
     this.#headers = Object.entries({ 'content-type': 'application/json', 'user-agent': 'gatehouse', ...options.headers }).flat();
   }
@@ -108,7 +97,7 @@ export class Upstream implements AsyncDisposable {
     this.#pool ??= new transport.Pool(new URL(this.options.baseUrl).origin, {
       connections: this.options.maxConnections,
       allowH2: false,
-      connect: { timeout: this.deadlines.connectMs },
+      connect: { timeout: deadlines.connectMs },
     });
     return this.#pool;
   }

@@ -11,7 +11,11 @@ const pagesPerStep = 100;
  * Copies a database that is in use. The copy is one plain file (no WAL beside it), equal to one committed state,
  * checked, synced and only then renamed to `targetFile`.
  */
-export async function backupDatabase(sourceFile: string, targetFile: string, onProgress?: (done: number, total: number) => void): Promise<{ readonly bytes: number }> {
+export async function backupDatabase(
+  sourceFile: string,
+  targetFile: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<{ readonly bytes: number }> {
   const source = openReader(sourceFile);
   try {
     // An open snapshot keeps the state still. Without it SQLite starts the copy anew at each commit of another
@@ -25,7 +29,11 @@ export async function backupDatabase(sourceFile: string, targetFile: string, onP
 }
 
 /** The same for a connection whose state stands still for as long as it takes. */
-export async function copyDatabase(source: DatabaseSync, targetFile: string, onProgress?: (done: number, total: number) => void): Promise<{ readonly bytes: number }> {
+export async function copyDatabase(
+  source: DatabaseSync,
+  targetFile: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<{ readonly bytes: number }> {
   mkdirSync(dirname(targetFile), { recursive: true, mode: 0o700 });
   const partial = `${targetFile}.partial`;
   removeDatabase(partial);

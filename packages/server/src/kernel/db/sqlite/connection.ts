@@ -45,11 +45,18 @@ export function explainOpening(file: string, error: unknown): unknown {
   if (error instanceof StartError || !(error instanceof Error)) return error;
   if (isDamage(error)) return damaged(file, error.message);
   if (!('errcode' in error)) return error;
-  return new StartError('unusable', `Cannot open the database ${file}: ${error.message}. Check that the folder exists, is writable and has free space.`, { cause: error });
+  return new StartError(
+    'unusable',
+    `Cannot open the database ${file}: ${error.message}. Check that the folder exists, is writable and has free space.`,
+    { cause: error },
+  );
 }
 
 export function damaged(file: string, finding: string): StartError {
-  return new StartError('damaged', `The database ${file} is damaged (${finding}). Stop the daemon and put a backup in its place with "gatehouse restore <backup file>"; the damaged files are kept beside it.`);
+  return new StartError(
+    'damaged',
+    `The database ${file} is damaged (${finding}). Stop the daemon and put a backup in its place with "gatehouse restore <backup file>"; the damaged files are kept beside it.`,
+  );
 }
 
 /** The single value of a pragma that answers with one integer. */

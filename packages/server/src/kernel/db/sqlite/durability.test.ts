@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { acquireLock } from '../../lifecycle/lock-file.ts';
@@ -24,18 +25,21 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-const open = (options: Partial<OpenDbOptions> = {}) => openDb({ dataDir, workerUrl: new URL('./testing/worker.ts', import.meta.url), clock: systemClock, log: silentLog, ...options });
+const open = (options: Partial<OpenDbOptions> = {}) =>
+  openDb({ dataDir, workerUrl: new URL('./testing/worker.ts', import.meta.url), clock: systemClock, log: silentLog, ...options });
 
 async function storedTexts(): Promise<string[]> {
   await using db = await open();
-  return db.read(listTexts, {});
+  return await db.read(listTexts, {});
 }
 
 it('keeps every acknowledged write when the process is killed', async () => {
   let acknowledged = 0;
   for (let round = 0; round < 3; round++) {
     const before = (existsSync(databaseFile(dataDir)) ? await storedTexts() : []).length;
-    const child = spawn(process.execPath, [join(import.meta.dirname, 'testing', 'writing-child.ts'), dataDir], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [fileURLToPath(new URL('./testing/writing-child.ts', import.meta.url)), dataDir], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     let printed = '';
     child.stdout.on('data', (chunk) => (printed += String(chunk)));
     await once(child.stdout, 'data');

@@ -22,7 +22,13 @@ export interface InlineOptions extends StorageParts {
  */
 export async function openInlineDb(options: InlineOptions): Promise<Db> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'gatehouse-db-'));
-  const files = await openFiles({ dataDir, backupsDir: join(dataDir, 'backups'), migrations: options.migrations, nowMs: 0, programVersion: 'inline' });
+  const files = await openFiles({
+    dataDir,
+    backupsDir: join(dataDir, 'backups'),
+    migrations: options.migrations,
+    nowMs: 0,
+    programVersion: 'inline',
+  });
   const main = createGroupCommit(files.main);
   const telemetry = files.telemetry === undefined ? undefined : createGroupCommit(files.telemetry);
   const queries = createSession(openForQueries(dataDir));
@@ -45,7 +51,9 @@ export async function openInlineDb(options: InlineOptions): Promise<Db> {
   return {
     write: (operation, input) => enqueue(operation, input, committed(main)),
     telemetry: (operation, input) =>
-      telemetry === undefined ? Promise.reject(new Error('This database has no tables: add a migration for it')) : enqueue(operation, input, committed(telemetry)),
+      telemetry === undefined
+        ? Promise.reject(new Error('This database has no tables: add a migration for it'))
+        : enqueue(operation, input, committed(telemetry)),
     read: (operation, input) => enqueue(operation, input, (unit) => runInSnapshot(queries, unit)),
     async backup(targetPath, onProgress) {
       await last;

@@ -57,14 +57,20 @@ it('copies an existing database before it changes it', async () => {
 
 it('refuses a database of a newer program, naming both versions, and leaves it as it is', async () => {
   await migrate([create, extend], '2.0.0');
-  await expect(migrate([create])).rejects.toMatchObject({ reason: 'newer_schema', message: expect.stringMatching(/schema 2, written by version 2\.0\.0; this is version 1\.0\.0, which knows schemas up to 1/) });
+  await expect(migrate([create])).rejects.toMatchObject({
+    reason: 'newer_schema',
+    message: expect.stringMatching(/schema 2, written by version 2\.0\.0; this is version 1\.0\.0, which knows schemas up to 1/),
+  });
   expect(await migrate([create, extend])).toMatchObject({ applied: [] });
 });
 
 it('refuses changed statements, and steps that come too late', async () => {
   await migrate([create, step('005-more', 'CREATE TABLE more (id INTEGER)')]);
   await expect(migrate([step('001-create', 'CREATE TABLE note (body TEXT)')])).rejects.toMatchObject({ reason: 'changed_migration' });
-  await expect(migrate([create, extend, step('005-more', 'CREATE TABLE more (id INTEGER)')])).rejects.toMatchObject({ reason: 'changed_migration', message: expect.stringContaining('2 ("extend") comes before 5') });
+  await expect(migrate([create, extend, step('005-more', 'CREATE TABLE more (id INTEGER)')])).rejects.toMatchObject({
+    reason: 'changed_migration',
+    message: expect.stringContaining('2 ("extend") comes before 5'),
+  });
 });
 
 it('refuses two steps with one number and ids of another form', async () => {
@@ -74,8 +80,12 @@ it('refuses two steps with one number and ids of another form', async () => {
 
 it('keeps nothing of a step that fails', async () => {
   await migrate([create]);
-  await expect(migrate([create, step('002-bad', 'CREATE TABLE half (id INTEGER)', 'INSERT INTO nowhere VALUES (1)')])).rejects.toThrow(/Migration 2 \("bad"\) failed: no such table: nowhere/);
-  await expect(migrate([create, step('002-orphan', 'CREATE TABLE half (id INTEGER REFERENCES note (text))', 'INSERT INTO half VALUES (1)')])).rejects.toThrow(/Migration 2/);
+  await expect(migrate([create, step('002-bad', 'CREATE TABLE half (id INTEGER)', 'INSERT INTO nowhere VALUES (1)')])).rejects.toThrow(
+    /Migration 2 \("bad"\) failed: no such table: nowhere/,
+  );
+  await expect(
+    migrate([create, step('002-orphan', 'CREATE TABLE half (id INTEGER REFERENCES note (text))', 'INSERT INTO half VALUES (1)')]),
+  ).rejects.toThrow(/Migration 2/);
   expect(inspect((db) => db.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").all())).toEqual([]);
   expect(await migrate([create, extend])).toMatchObject({ applied: ['gatehouse.db: 2'] });
 });
@@ -98,7 +108,10 @@ it('leaves whole steps only when the process is killed in between', async () => 
     child.kill('SIGKILL');
     await once(child, 'exit');
     const steps = inspect((db) => {
-      const tables = db.prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'step_%' ORDER BY name").all().map((row) => String(row['name']));
+      const tables = db
+        .prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'step_%' ORDER BY name")
+        .all()
+        .map((row) => String(row['name']));
       for (const table of tables) expect(db.prepare(`SELECT count(*) AS count FROM ${table}`).get()).toEqual({ count: rowsPerStep });
       if (tables.length > 0) expect(db.prepare('SELECT count(*) AS count FROM schema_migration').get()).toEqual({ count: tables.length });
       return tables.length;

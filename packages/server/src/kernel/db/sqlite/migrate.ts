@@ -42,14 +42,20 @@ export function planMigrations(db: DatabaseSync, file: string, migrations: reado
     const step = byNumber.get(record.number);
     if (step === undefined) throw newerSchema(db, file, current, newest, programVersion);
     if (step.checksum !== record.checksum) {
-      throw new StartError('changed_migration', `Migration ${record.number} ("${record.name}") of ${file} was applied with other statements than this program has: use the program that wrote the database, or restore a backup.`);
+      throw new StartError(
+        'changed_migration',
+        `Migration ${record.number} ("${record.name}") of ${file} was applied with other statements than this program has: use the program that wrote the database, or restore a backup.`,
+      );
     }
   }
   const known = new Set(applied.map((record) => record.number));
   const pending = steps.filter((step) => !known.has(step.number));
   const late = pending.find((step) => step.number < current);
   if (late !== undefined) {
-    throw new StartError('changed_migration', `Migration ${late.number} ("${late.name}") comes before ${current}, which ${file} has already: migrations only go forward.`);
+    throw new StartError(
+      'changed_migration',
+      `Migration ${late.number} ("${late.name}") comes before ${current}, which ${file} has already: migrations only go forward.`,
+    );
   }
   return { existing: current > 0, current, pending };
 }
@@ -88,7 +94,9 @@ export function applyMigrations(db: DatabaseSync, plan: MigrationPlan, nowMs: nu
       db.exec('COMMIT');
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
-      throw new Error(`Migration ${step.number} ("${step.name}") failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      throw new Error(`Migration ${step.number} ("${step.name}") failed: ${error instanceof Error ? error.message : String(error)}`, {
+        cause: error,
+      });
     }
   }
   db.exec('PRAGMA foreign_keys = ON');
@@ -107,7 +115,8 @@ function orderSteps(migrations: readonly Migration[]): Step[] {
   });
   steps.sort((a, b) => a.number - b.number);
   for (const [index, step] of steps.entries()) {
-    if (steps[index + 1]?.number === step.number) throw new Error(`Two migrations have the number ${step.number}: "${step.name}" and "${steps[index + 1]?.name}"`);
+    if (steps[index + 1]?.number === step.number)
+      throw new Error(`Two migrations have the number ${step.number}: "${step.name}" and "${steps[index + 1]?.name}"`);
   }
   return steps;
 }

@@ -106,7 +106,17 @@ describe.each(Object.entries(kinds))('a database with %s', (_, openKind) => {
   });
 
   it('commits an audit row with its change or not at all', async () => {
-    const audit = { id: 'au_1', atMs: 1, principalId: 'token:a', action: 'note.add', classification: 'mutate', outcome: 'success', target: undefined, metadata: { size: 1 }, traceId: '0' } as const;
+    const audit = {
+      id: 'au_1',
+      atMs: 1,
+      principalId: 'token:a',
+      action: 'note.add',
+      classification: 'mutate',
+      outcome: 'success',
+      target: undefined,
+      metadata: { size: 1 },
+      traceId: '0',
+    } as const;
     await expect(db.write(parts.addAudited, { text: 'lost', audit, fail: true })).rejects.toThrow('too late');
     expect(await db.read(parts.listAudits, {})).toEqual([]);
     await db.write(parts.addAudited, { text: 'kept', audit });
@@ -114,7 +124,11 @@ describe.each(Object.entries(kinds))('a database with %s', (_, openKind) => {
   });
 
   it('keeps telemetry in a file of its own that queries see as well', async () => {
-    await Promise.all([db.telemetry(parts.addPoint, { value: 1 }), db.write(parts.addNote, { text: 'n' }), db.telemetry(parts.addPoint, { value: 2 })]);
+    await Promise.all([
+      db.telemetry(parts.addPoint, { value: 1 }),
+      db.write(parts.addNote, { text: 'n' }),
+      db.telemetry(parts.addPoint, { value: 2 }),
+    ]);
     expect(await db.read(parts.listPoints, {})).toEqual([1, 2]);
     await expect(db.write(parts.addPoint, { value: 3 })).rejects.toThrow(/no such table: point/);
   });

@@ -33,7 +33,10 @@ export async function openFiles(options: OpenFilesOptions): Promise<OpenedFiles>
     try {
       const plan = planMigrations(db, file, migrations, options.programVersion);
       if (plan.existing && plan.pending.length > 0) {
-        await backupDatabase(file, join(options.backupsDir, `${name.replace('.db', '')}-before-schema-${newestSchema(migrations)}-${options.nowMs}.db`));
+        await backupDatabase(
+          file,
+          join(options.backupsDir, `${name.replace('.db', '')}-before-schema-${newestSchema(migrations)}-${options.nowMs}.db`),
+        );
       }
       applyMigrations(db, plan, options.nowMs, options.programVersion);
       applied.push(...plan.pending.map((step) => `${name}: ${step.number}`));

@@ -27,7 +27,9 @@ export function explainSqliteError(error: unknown): unknown {
       return new AppError('unavailable', 'The disk of the database is full: nothing can be stored until space is freed', { cause: error });
     case codes.ioError:
     case codes.cannotOpen:
-      return new AppError('unavailable', 'The disk of the database reports an I/O error: nothing can be stored until it works again', { cause: error });
+      return new AppError('unavailable', 'The disk of the database reports an I/O error: nothing can be stored until it works again', {
+        cause: error,
+      });
     case codes.corrupt:
     case codes.notADatabase:
       return new AppError('unavailable', 'The database is damaged: stop the daemon and restore a backup with "gatehouse restore"', { cause: error });

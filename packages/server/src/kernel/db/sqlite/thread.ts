@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../app-error.ts';
 import type { DbStatus } from '../db.ts';
-import { type Answers, type CallKind, type FromThread, fromWireError, type ThreadData } from './wire.ts';
+import { type Answers, type CallKind, type FromThread, fromWireError, type ThreadData, type ToThread } from './wire.ts';
 
 interface Pending {
   readonly resolve: (value: unknown) => void;
@@ -62,6 +62,10 @@ export class StorageThread {
           this.#end(fromWireError(message.error));
           ready.reject(this.#ended);
           break;
+        case 'progress':
+        case 'done':
+          // Told by tasks only; see runTask.
+          break;
       }
     });
   }
@@ -81,7 +85,8 @@ export class StorageThread {
 
   call(kind: CallKind, operation: string, input: unknown): Promise<unknown> {
     if (this.#ended !== undefined || this.#closing) return Promise.reject(new AppError('unavailable', 'The storage is closed'));
-    if (this.pending >= this.#options.maxPending) return Promise.reject(new AppError('unavailable', 'The storage cannot keep up: too many operations wait'));
+    if (this.pending >= this.#options.maxPending)
+      return Promise.reject(new AppError('unavailable', 'The storage cannot keep up: too many operations wait'));
     // All sockets that were readable in this turn of the loop have been served when the message leaves.
     if (this.#outbox.length === 0) setImmediate(this.#flush);
     this.#outbox.push(kind, operation, input);
@@ -95,7 +100,7 @@ export class StorageThread {
     if (!this.#closing && this.#ended === undefined) {
       this.#flush();
       this.#closing = true;
-      this.#worker.postMessage('close');
+      this.#worker.postMessage('close' satisfies ToThread);
     }
     await this.#exited;
   }
@@ -105,7 +110,7 @@ export class StorageThread {
     if (calls.length === 0 || this.#ended !== undefined) return;
     this.#outbox = [];
     try {
-      this.#worker.postMessage(calls);
+      this.#worker.postMessage(calls satisfies ToThread);
     } catch {
       this.#flushOneByOne(calls);
     }
@@ -146,13 +151,19 @@ export class StorageThread {
     const waiting = this.#pending.slice(this.#answered);
     this.#pending = [];
     this.#answered = 0;
-    for (const { reject } of waiting) reject(new AppError('unavailable', 'The storage thread ended before it answered; whether the change was kept is not known', { cause: error }));
+    for (const { reject } of waiting)
+      reject(new AppError('unavailable', 'The storage thread ended before it answered; whether the change was kept is not known', { cause: error }));
     if (!this.#closing) this.#options.onCrash(error);
   }
 }
 
 /** Runs one long task in a thread of its own, which ends with it or with the signal. */
-export async function runTask(workerUrl: URL, data: ThreadData, signal: AbortSignal, onProgress?: (done: number, total: number) => void): Promise<unknown> {
+export async function runTask(
+  workerUrl: URL,
+  data: ThreadData,
+  signal: AbortSignal,
+  onProgress?: (done: number, total: number) => void,
+): Promise<unknown> {
   signal.throwIfAborted();
   const worker = startWorker(workerUrl, data);
   const outcome = Promise.withResolvers<unknown>();

@@ -61,9 +61,18 @@ export async function serveStorage(parts: StorageParts): Promise<void> {
   port.close();
 }
 
-async function serveCalls(port: MessagePort, parts: StorageParts, dataDir: string, main: DatabaseSync | undefined, telemetry: DatabaseSync | undefined): Promise<void> {
+async function serveCalls(
+  port: MessagePort,
+  parts: StorageParts,
+  dataDir: string,
+  main: DatabaseSync | undefined,
+  telemetry: DatabaseSync | undefined,
+): Promise<void> {
   // The query builder is loaded while the main thread goes on starting.
-  const [{ createGroupCommit, Failure, indexOperations, runInSnapshot }, { createSession }] = await Promise.all([import('./group-commit.ts'), import('./statements.ts')]);
+  const [{ createGroupCommit, Failure, indexOperations, runInSnapshot }, { createSession }] = await Promise.all([
+    import('./group-commit.ts'),
+    import('./statements.ts'),
+  ]);
   const findOperation = indexOperations(parts.operations);
   const mainCommit = main === undefined ? undefined : createGroupCommit(main);
   const telemetryCommit = telemetry === undefined ? undefined : createGroupCommit(telemetry);
@@ -113,7 +122,9 @@ async function serveCalls(port: MessagePort, parts: StorageParts, dataDir: strin
     const units = calls.every((call) => call.kind === kind) ? calls : calls.filter((call) => call.kind === kind);
     if (units.length === 0) return false;
     const outcome =
-      commit === undefined ? { results: units.map(() => new Failure(new Error('This database has no tables: add a migration for it'))), stored: false } : await commit.commit(units);
+      commit === undefined
+        ? { results: units.map(() => new Failure(new Error('This database has no tables: add a migration for it'))), stored: false }
+        : await commit.commit(units);
     let next = 0;
     for (let index = 0; index < calls.length; index++) {
       if (calls[index]?.kind === kind) results[index] = outcome.results[next++];
@@ -133,7 +144,13 @@ async function serveCalls(port: MessagePort, parts: StorageParts, dataDir: strin
       const result = results[index];
       if (result instanceof Failure) fail(index, result.error);
     }
-    const send = () => port.postMessage({ type: 'answers', results, ...(errors.length > 0 && { errors }), ...(state !== undefined && { state }) } satisfies FromThread);
+    const send = () =>
+      port.postMessage({
+        type: 'answers',
+        results,
+        ...(errors.length > 0 && { errors }),
+        ...(state !== undefined && { state }),
+      } satisfies FromThread);
     try {
       send();
     } catch {

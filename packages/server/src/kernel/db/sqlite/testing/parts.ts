@@ -14,7 +14,9 @@ const rows = query<{ text: string }, NoteRow>(({ db, p }) => db.selectFrom('note
 const count = query<object, { count: number }>(({ db, sql }) => db.selectFrom('note').select(sql<number>`count(*)`.as('count')));
 const insertPoint = query<{ value: number }>(({ db, p }) => db.insertInto('point').values({ value: p('value') }));
 const points = query<object, { value: number }>(({ db }) => db.selectFrom('point').select('value').orderBy('value'));
-const audits = query<object, { action: string; target: string | null; metadataJson: string | null }>(({ db }) => db.selectFrom('audit').select(['action', 'target', 'metadata_json as metadataJson']));
+const audits = query<object, { action: string; target: string | null; metadataJson: string | null }>(({ db }) =>
+  db.selectFrom('audit').select(['action', 'target', 'metadata_json as metadataJson']),
+);
 
 export const addNote = operation('test.addNote', async (tx, input: { text: string; flag?: boolean }): Promise<{ added: string }> => {
   await tx.run(insert, input);
@@ -22,18 +24,21 @@ export const addNote = operation('test.addNote', async (tx, input: { text: strin
 });
 
 /** Fails before, between or after its two writes. */
-export const addTwo = operation('test.addTwo', async (tx, input: { text: string; failAt?: 'start' | 'middle' | 'end'; code?: 'conflict' }): Promise<void> => {
-  const fail = (at: string) => {
-    if (input.failAt !== at) return;
-    if (input.code === undefined) throw new Error(`failed at ${at}`);
-    throw new AppError(input.code, `failed at ${at}`, { param: 'text', retryAfterMs: 5, cause: new Error('inner') });
-  };
-  fail('start');
-  await tx.run(insert, { text: `${input.text} 1` });
-  fail('middle');
-  await tx.run(insert, { text: `${input.text} 2` });
-  fail('end');
-});
+export const addTwo = operation(
+  'test.addTwo',
+  async (tx, input: { text: string; failAt?: 'start' | 'middle' | 'end'; code?: 'conflict' }): Promise<void> => {
+    const fail = (at: string) => {
+      if (input.failAt !== at) return;
+      if (input.code === undefined) throw new Error(`failed at ${at}`);
+      throw new AppError(input.code, `failed at ${at}`, { param: 'text', retryAfterMs: 5, cause: new Error('inner') });
+    };
+    fail('start');
+    await tx.run(insert, { text: `${input.text} 1` });
+    fail('middle');
+    await tx.run(insert, { text: `${input.text} 2` });
+    fail('end');
+  },
+);
 
 export const addMany = operation('test.addMany', async (tx, input: { count: number; text: string }): Promise<number> => {
   for (let index = 0; index < input.count; index++) await tx.run(insert, { text: input.text });
@@ -78,7 +83,22 @@ export const crash = operation('test.crash', async (): Promise<void> => {
 
 export const unlisted = operation('test.unlisted', async (): Promise<void> => {});
 
-export const operations = [addNote, addTwo, addMany, addAudited, listTexts, findNotes, countNotes, listAudits, addPoint, listPoints, findByPrefix, limitPages, returnFunction, crash];
+export const operations = [
+  addNote,
+  addTwo,
+  addMany,
+  addAudited,
+  listTexts,
+  findNotes,
+  countNotes,
+  listAudits,
+  addPoint,
+  listPoints,
+  findByPrefix,
+  limitPages,
+  returnFunction,
+  crash,
+];
 
 export const migrations: readonly Migration[] = [
   ...auditMigrations,
