@@ -16,6 +16,6 @@ test('what was acknowledged survives kill -9, whole and once', async () => {
 }, 60_000);
 
 test('a build that acknowledges before the commit is caught', async () => {
-  const report = await proveAckedSurvives({ rounds: 3, seed, broken: 'ack-before-commit' });
+  const report = await proveAckedSurvives({ rounds: 4, seed, broken: 'ack-before-commit' });
   expect(report.lost.length, `seed ${seed}`).toBeGreaterThan(0);
 }, 60_000);

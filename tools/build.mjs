@@ -2,6 +2,7 @@
 // Node may run, imports it.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -20,8 +21,21 @@ const keepOldPartsMs = 7 * 24 * 3600 * 1000;
 const plainBuiltins = {
   name: 'plain-builtins',
   setup(build) {
-    build.onResolve({ filter: /^node:/ }, ({ path, kind }) => (kind === 'import-statement' ? { path, namespace: 'builtin' } : { path, external: true }));
+    build.onResolve({ filter: /^(?:node:)?[a-z]/ }, ({ path, kind }) => {
+      if (!isBuiltin(path)) return undefined;
+      const name = path.startsWith('node:') ? path : `node:${path}`;
+      return kind === 'import-statement' ? { path: name, namespace: 'builtin' } : { path: name, external: true };
+    });
     build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({ contents: `module.exports = require(${JSON.stringify(path)})`, loader: 'js' }));
+  },
+};
+
+/** Native helpers of ws that a test tool brings along: the bundle has no native parts, and ws does without. */
+const noNativeParts = {
+  name: 'no-native-parts',
+  setup(build) {
+    build.onResolve({ filter: /^(?:bufferutil|utf-8-validate)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+    build.onLoad({ filter: /.*/, namespace: 'absent' }, ({ path }) => ({ contents: `throw new Error('${path} is not part of the bundle')`, loader: 'js' }));
   },
 };
 
@@ -68,7 +82,7 @@ export async function build(stamp) {
     // Names stay readable in stack traces; there are no source maps to load.
     minifySyntax: true,
     minifyWhitespace: true,
-    plugins: [plainBuiltins],
+    plugins: [plainBuiltins, noNativeParts],
     legalComments: 'linked',
     logLevel: 'warning',
     // What CommonJS packages ask for at run time are modules of Node.
@@ -92,6 +106,8 @@ export async function build(stamp) {
     const path = join(dist, name);
     if (!made.has(path) && /\.(js|txt)$/.test(name) && Date.now() - statSync(path).mtimeMs > keepOldPartsMs) rmSync(path, { force: true });
   }
+  // What it holds was compiled from other files.
+  rmSync(join(dist, '.compile-cache'), { recursive: true, force: true });
   replace(stampFile, stamp);
   return files.reduce((sum, file) => sum + file.contents.length, 0);
 }

@@ -6,6 +6,6 @@ buildIn({
   module: 'kernel/db/sqlite/group-commit.ts',
   replace: [
     { from: 'statement.begin.run();', to: 'if (!db.isTransaction) statement.begin.run();' },
-    { from: 'statement.commit.run();', to: 'setTimeout(() => { if (db.isTransaction) statement.commit.run(); }, 20);' },
+    { from: 'statement.commit.run();', to: 'setTimeout(() => { if (db.isTransaction) statement.commit.run(); }, 60);' },
   ],
 });

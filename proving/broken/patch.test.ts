@@ -9,9 +9,10 @@ const idLine = 'return `${prefix}_${randomUUID()}`;';
 /** Loads kernel/ids.ts with a fault built in, in the main thread and in a worker. */
 function withFault(fault: { readonly module: string; readonly from: string }) {
   const setUp = `import { buildIn } from '${patch}'; buildIn(${JSON.stringify({ name: 'test', module: fault.module, replace: [{ from: fault.from, to: "return 'changed';" }] })});`;
-  const program = `import { newId } from '${module}'; import { isMainThread, Worker } from 'node:worker_threads'; process.stdout.write(newId('a') + ' '); if (isMainThread) new Worker(new URL(import.meta.url));`;
-  return spawnSync(process.execPath, ['--import', asUrl(setUp), '--input-type=module', '--eval', `await import(${JSON.stringify(asUrl(program))})`], {
+  const program = `import { newId } from '${module}'; import { isMainThread, Worker } from 'node:worker_threads'; process.stdout.write(newId('a') + ' '); if (isMainThread) new Worker(new URL(import.meta.url), { execArgv: [] });`;
+  return spawnSync(process.execPath, ['--input-type=module', '--eval', `await import(${JSON.stringify(asUrl(program))})`], {
     encoding: 'utf8',
+    env: { NODE_OPTIONS: `--import="${asUrl(setUp)}"` },
   });
 }
 

@@ -12,7 +12,7 @@ export interface Fault {
 }
 
 /**
- * Builds a fault into one module as it is loaded, in every thread (worker threads inherit `--import`). Ends the
+ * Builds a fault into one module as it is loaded, in every thread (worker threads read `--import` in NODE_OPTIONS). Ends the
  * process when the module or the text is not there any more: a broken build that is whole would prove nothing.
  */
 export function buildIn(fault: Fault): void {

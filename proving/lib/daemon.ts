@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -67,24 +67,15 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   if (fault !== undefined && !existsSync(fault)) throw new Error(`there is no broken build ${options.broken}`);
   const entry = fault === undefined ? bundle : sources;
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
-  const node = [
-    process.execPath,
-    ...(fault === undefined ? [] : ['--import', fault]),
-    entry,
-    '--home',
-    options.home,
-    '--port',
-    String(options.port),
-    ...(options.args ?? []),
-  ];
+  const node = [process.execPath, entry, '--home', options.home, '--port', String(options.port), ...(options.args ?? [])];
   const [command = '', ...args] = [...(options.under ?? []), ...node];
   const child = spawn(command, args, {
     cwd: options.workingDir ?? options.home,
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: options.workingDir ?? options.home,
-      // Sources leave no cache beside them.
-      ...(fault !== undefined && { NODE_DISABLE_COMPILE_CACHE: '1' }),
+      // The storage threads take no flags of the main thread, but they do take these. Sources leave no cache beside them.
+      ...(fault !== undefined && { NODE_OPTIONS: `--import="${pathToFileURL(fault).href}"`, NODE_DISABLE_COMPILE_CACHE: '1' }),
       ...(token !== null && { GATEHOUSE_TOKEN: token }),
       ...options.env,
     },

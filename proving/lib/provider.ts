@@ -13,7 +13,11 @@ export const answerTo = (nonce: string) => `noted ${nonce}`;
 
 /** A fake provider that answers with the nonce of the newest user message. */
 export function startEchoProvider(): Promise<FakeProvider> {
-  return startFakeProvider({ journal: 0, answer: (request) => ({ text: answerTo(newestNonce(request)), usage: { input: 20, output: 10 } }) });
+  return startFakeProvider({
+    journal: 0,
+    answer: (request) =>
+      request.path.endsWith('/chat/completions') ? { text: answerTo(newestNonce(request)), usage: { input: 20, output: 10 } } : undefined,
+  });
 }
 
 function newestNonce(request: FakeRequest): string {

@@ -20,6 +20,8 @@ const echoMs = 150;
 export async function runDaemon(process: NodeJS.Process): Promise<void> {
   const { env } = process;
   const args = parseArguments(process.argv.slice(2), env, process.cwd());
+  // Nothing that the daemon writes, nor what its libraries write for it (SQLite makes its files readable for all), is for others to read.
+  process.umask(0o077);
   // Who reads the first lines only (`| head`) is no reason to stop.
   process.stdout.on('error', () => {});
   if (args.kind !== 'start') {

@@ -26,6 +26,7 @@ import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
 import { createModels } from './llm/create-models.ts';
 import { probeHttp } from './llm/discover.ts';
 import { createEmbedder } from './llm/embeddings.ts';
+import { loadTransport } from './llm/wire/upstream.ts';
 import { createFence } from './runtime/fence.ts';
 import { createInjectionMonitor } from './runtime/injection-monitor.ts';
 import { buildSystemPrompt } from './runtime/prompt.ts';
@@ -72,7 +73,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       bus,
       clock,
       log: log.module('models'),
-      named: Object.values(config.agents).flatMap((agent) => (agent.model === undefined ? agent.fallbackModels : [agent.model, ...agent.fallbackModels])),
+      named: Object.values(config.agents).flatMap((agent) => [agent.model ?? [], agent.fallbackModels, Object.values(agent.operationModels).map((choice) => choice.model)].flat()),
     }),
   );
   const embedder = createEmbedder(config.embedding, { providers: config.providers, clock });
@@ -200,6 +201,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
   if (config.gateway.enabled) ({ address } = await gateway.listen());
+  // Loaded while nobody waits for it, or the first turn would.
+  void loadTransport();
   building.use(await createControlSocket({ file: home.socketFile, backupsDir: home.backupsDir, info: () => ({ address, pid: process.pid, version: options.version }), backup: (file, onProgress) => db.backup(file, onProgress), serve: gateway.serveOwner, clock, log: log.module('control') }));
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
 

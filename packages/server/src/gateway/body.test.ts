@@ -33,7 +33,7 @@ describe('request bodies (B1, B2, B8)', () => {
     expect([refused.status, refused.headers.get('connection'), await refused.json()]).toEqual([
       413,
       'close',
-      { error: { message: `The body must not be larger than ${limit} bytes`, type: 'invalid_request_error', param: null, code: null } },
+      { error: { message: `The body must not be larger than ${limit} bytes`, type: 'server_error', param: null, code: null } },
     ]);
   });
 
@@ -69,7 +69,7 @@ describe('request bodies (B1, B2, B8)', () => {
   it.each(['gzip', 'br', 'deflate', 'x'])('refuses content-encoding %s', async (encoding) => {
     const response = await post(fixture.address + path, testTokens.all, bodyOf(200), { 'content-encoding': encoding });
     expect(response.status).toBe(415);
-    expect(await response.json()).toMatchObject({ error: { type: 'invalid_request_error' } });
+    expect(await response.json()).toMatchObject({ error: { type: 'server_error' } });
   });
 
   it('asks for application/json, and takes a request that does not say', async () => {

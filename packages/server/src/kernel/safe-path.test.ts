@@ -193,7 +193,7 @@ describe('safe paths', () => {
     expect((await readFileInside(root, 'empty', { maxBytes: 5 })).length).toBe(0);
   });
 
-  it('gives no foreign byte away and writes none outside while a folder is swapped for a link', async () => {
+  it.runIf(process.platform === 'linux')('gives no foreign byte away and writes none outside while a folder is swapped for a link', async () => {
     writeFileSync(join(root, 'notes', 'secret.txt'), 'inside');
     symlinkSync('../outside', join(root, 'swap'));
     let swapping = true;
@@ -246,7 +246,7 @@ describe('safe paths', () => {
     expect(swaps).toBeGreaterThan(0);
   });
 
-  it('leaves no descriptor open', async () => {
+  it.runIf(process.platform === 'linux')('leaves no descriptor open', async () => {
     const count = () => readdirSync('/proc/self/fd').length;
     const before = count();
     for (let index = 0; index < 50; index += 1) {

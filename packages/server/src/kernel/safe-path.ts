@@ -126,7 +126,8 @@ function refuseSpecial(stat: { isFile(): boolean; readonly nlink: number }): voi
 /**
  * Opens a regular file inside `root` for reading; the caller closes the handle. `relative` may come from anyone: links
  * on the way, a second hard link, devices, pipes and everything outside fail with `not_found`, like what is missing.
- * On Linux no link swapped in meanwhile can lead outside; elsewhere the real path is compared after opening.
+ * On Linux no link swapped in meanwhile can lead outside; elsewhere the real path is compared, which a local process
+ * that may write into `root` can outrun.
  */
 export async function openInside(root: string, relative: string): Promise<FileHandle> {
   const names = parseRelativePath(relative);

@@ -49,7 +49,7 @@ export interface CallRecord {
 
 export interface TurnResult {
   readonly finishReason: FinishReason;
-  /** The text of the last answer; with `partial` text when the turn ended early. */
+  /** What was streamed: the texts of all steps, joined by an empty line; with what had come when the turn ended early. */
   readonly text: string;
   /** What the turn adds to the conversation after the user's message: assistant and tool messages, in order. */
   readonly messages: readonly ModelMessage[];

@@ -10,13 +10,12 @@ const agentPrefix = 'agent/';
  * `agent/<id>`), a bare model id in the default agent's provider, then in catalog order. A model goes to the default agent.
  */
 export function resolveTarget(name: string, agents: AgentsApi, models: Models): { readonly agentId: string; readonly model?: ModelInfo } {
-  const exact = name.includes('/') ? models.resolve(name) : undefined;
-  if (exact !== undefined) return { agentId: agents.defaultId, model: exact };
+  const preferred = agents.find(agents.defaultId)?.config.model;
+  const model = models.resolve(name, preferred === undefined ? undefined : models.resolve(preferred)?.provider);
+  // A bare id may contain slashes too, and may look like an agent's: only the full name comes before the agents.
+  if (model !== undefined && name === `${model.provider}/${model.modelId}`) return { agentId: agents.defaultId, model };
   const agentId = name.startsWith(agentPrefix) ? name.slice(agentPrefix.length) : name;
   if (agents.find(agentId) !== undefined) return { agentId };
-  const preferred = agents.find(agents.defaultId)?.config.model;
-  const provider = preferred === undefined ? undefined : models.resolve(preferred)?.provider;
-  const model = models.resolve(name, provider);
   if (model === undefined) throw new AppError('not_found', `Model not found: ${name}`, { param: 'model' });
   return { agentId: agents.defaultId, model };
 }
