@@ -90,6 +90,24 @@ test('conversations, agents and tokens are there after a restart', async () => {
   ]);
 });
 
+test('after three crashes in a row agents stay still until the owner has looked, and a clean stop is enough', async () => {
+  await using product = await startProduct();
+  const ready = { home: product.home, port: product.port };
+  let daemon = product.daemon;
+  for (let crash = 0; crash < 3; crash += 1) {
+    await daemon.kill();
+    daemon = await startDaemon(ready);
+  }
+  await expect(product.call('agent.execute', { message: 'hello' })).rejects.toMatchObject({ code: -32006 });
+  expect(await product.call('system.ping')).toMatchObject({ pong: true });
+  const health = JSON.parse((await http({ port: product.port, path: '/health' })).text) as { status: string };
+  expect(health.status).toBe('degraded');
+  await daemon.stop();
+  daemon = await startDaemon(ready);
+  expect(await product.call('agent.execute', { message: 'hello' })).toMatchObject({ finishReason: 'stop' });
+  await daemon.stop();
+});
+
 describe('a start that cannot succeed says why and ends', () => {
   async function failedStart(prepare: (home: string, port: number) => Promise<void> | void) {
     const home = await makeHome();

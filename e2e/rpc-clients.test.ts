@@ -79,6 +79,10 @@ describe('rpc-websockets', () => {
     }
   });
 
+  test('the token of the query is in no log', () => {
+    expect(product.daemon.stderr() + product.daemon.stdout()).not.toContain(product.token);
+  });
+
   test('a wrong token is closed with 4001', async () => {
     const client = new Client(`ws://127.0.0.1:${product.port}/ws?token=not-a-token-at-all`, { reconnect: false });
     const code = await new Promise<number>((resolve) => client.on('close', (closed: number) => resolve(closed)));

@@ -3,7 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root } from './lib/daemon.ts';
+import { freezeBundle, root } from './lib/daemon.ts';
+import { makeHome, removeHome } from './lib/home.ts';
 import { freshSeed } from './lib/random.ts';
 import { straceMissing } from './lib/strace.ts';
 import { kinds, proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
@@ -109,7 +110,7 @@ function document(outcomes: readonly Outcome[]): string {
   return [
     '# Results of the proving harnesses',
     '',
-    `Written by \`npm run prove\` on ${new Date().toISOString().slice(0, 10)}, commit ${commit()}, Node ${process.version}, ${process.platform} with ${cpus().length} CPUs.`,
+    `Written by \`npm run prove\` on ${new Date().toISOString().slice(0, 10)}, commit ${under}, Node ${process.version}, ${process.platform} with ${cpus().length} CPUs.`,
     'Each harness must also find the fault in a deliberately broken build; what it found there is in the fifth column.',
     '',
     '| # | | Promise | Figures | Broken build | Time |',
@@ -119,6 +120,9 @@ function document(outcomes: readonly Outcome[]): string {
   ].join('\n');
 }
 
+const frozen = await makeHome();
+await freezeBundle(frozen);
+const under = commit();
 const outcomes: Outcome[] = [];
 for (const [id, prove] of Object.entries(proofs)) {
   if (wanted !== undefined && !wanted.includes(id)) continue;
@@ -128,5 +132,6 @@ for (const [id, prove] of Object.entries(proofs)) {
   outcomes.push(outcome);
   console.log(`${id.toUpperCase()} ${outcome.good ? 'holds' : 'FAILS'}: ${outcome.figure}\n   broken build: ${outcome.caught}`);
 }
+await removeHome(frozen);
 if (wanted === undefined && !values['no-write']) await writeFile(join(root, 'proving/RESULTS.md'), document(outcomes));
 process.exitCode = outcomes.every((outcome) => outcome.good) ? 0 : 1;

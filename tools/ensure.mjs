@@ -39,10 +39,12 @@ function isInstalled(stamp) {
 }
 
 function install(stamp) {
-  say('installing the dependencies named in package-lock.json (npm ci)');
+  say('installing the dependencies named in package-lock.json (npm install)');
   const started = Date.now();
-  // No package needs its install script; none is run.
-  const args = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
+  // Not `npm ci`: it refuses a lock file that lacks optional packages for other platforms, which not every registry has.
+  // What the lock file names is installed in that version and checked against its digest all the same, and the file stays
+  // as it is. No package needs its install script; none is run.
+  const args = ['install', '--no-save', '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
   const options = { cwd: root, stdio: ['ignore', 2, 2] };
   const result = npm !== undefined && npm.endsWith('.js') ? spawnSync(process.execPath, [npm, ...args], options) : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' });

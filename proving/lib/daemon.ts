@@ -1,12 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
-const bundle = join(root, 'dist/main.js');
+let bundle = join(root, 'dist/main.js');
 const sources = join(root, 'packages/server/src/main.ts');
+
+/** From now on daemons run from a copy of dist/ as it is: a build that happens during a long proof does not get into it. */
+export async function freezeBundle(dir: string): Promise<void> {
+  await cp(join(root, 'dist'), dir, { recursive: true, filter: (source) => !source.endsWith('.compile-cache') });
+  bundle = join(dir, 'main.js');
+}
 
 /** Secret of the first token, scope `*`, of every daemon that a harness starts. */
 export const operatorToken = 'operator-token-of-the-proving-ground-0123456789';

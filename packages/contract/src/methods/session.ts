@@ -62,7 +62,7 @@ export const session = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists the conversations of one agent that the caller may see, newest first.',
-    description: 'A plain `rpc` token sees its own conversations, `admin` and `*` see all. Conversations of `/v1` (kind `v1`) are listed only when asked for by kind.',
+    description: 'A plain `rpc` token sees its own conversations, `admin` and `*` see all. Completions of `/v1` (kind `v1`) are listed only when asked for by kind: their usage is kept, not their messages.',
     params: z.strictObject({
       agentId: AgentId.optional(),
       kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all'),

@@ -1,8 +1,8 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUIDv7 } from 'node:crypto';
 
-/** A random id with a readable prefix: `tn_` turns, `ar_` archives, `au_` audit rows. */
+/** An id with a readable prefix: `tn_` turns, `ar_` archives, `au_` audit rows. Time comes first in it, so new rows go to the end of an index. */
 export function newId(prefix: string): string {
-  return `${prefix}_${randomUUID()}`;
+  return `${prefix}_${randomUUIDv7()}`;
 }
 
 /** A W3C trace id: 32 lower-case hex digits. */

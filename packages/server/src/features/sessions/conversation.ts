@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { SessionKeyObject } from '@gatehouse/contract';
 import type * as z from 'zod';
 
@@ -27,10 +27,6 @@ export function parseSessionKey(key: SessionKeyParts | string): SessionKeyParts 
  * same key have two conversations; fields are length-delimited, so no field can spill into its neighbour.
  */
 export function conversationRef(agentId: string, principalId: string, key: SessionKeyParts): string {
-  const hash = createHash('sha256');
-  for (const field of ['gatehouse conversation', '1', tenantId, agentId, 'principal-key', principalId, key.userId, key.channelId, key.peerId ?? '']) {
-    hash.update(`${Buffer.byteLength(field)}:${field}`);
-  }
-  hash.update(key.peerId === undefined ? 'no peer' : 'peer');
-  return `cv_${hash.digest('base64url')}`;
+  const fields = ['gatehouse conversation', '1', tenantId, agentId, 'principal-key', principalId, key.userId, key.channelId, ...(key.peerId === undefined ? [] : [key.peerId])];
+  return `cv_${hash('sha256', fields.map((field) => `${Buffer.byteLength(field)}:${field}`).join(''), 'base64url')}`;
 }

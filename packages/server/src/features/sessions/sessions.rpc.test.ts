@@ -127,6 +127,6 @@ describe('sessions', () => {
     const { sessions } = await client.call('session.list', { kind: 'v1' });
     expect(sessions[0]).toMatchObject({ kind: 'v1', totalTokens: 25, messageCount: 0 });
     expect(sessions[0]?.sessionKey).toMatch(/^compat-api:compat:chatcmpl-/);
-    expect(await client.call('session.history', { conversationRef: sessions[0]!.conversationRef })).toMatchObject({ total: 0, messages: [] });
+    await expect(client.call('session.history', { conversationRef: sessions[0]!.conversationRef })).rejects.toMatchObject({ code: 'not_found' });
   });
 });

@@ -73,7 +73,6 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
     async target(address, call) {
       if (address.conversationRef === undefined) return { ...keyOf(address, call), principalId: call.identity.principalId };
       const row = await byReference(address.conversationRef, address, call);
-      if (row.kind === 'v1') throw new AppError('precondition_failed', 'A completion of /v1 cannot be continued', { param: 'conversationRef' });
       return { ref: row.ref, sessionKey: row.sessionKey, agentId: row.agentId, principalId: row.principalId };
     },
     async history(ref) {
@@ -153,7 +152,6 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
 
     'session.delete': async (address, call) => {
       const found = await existing(address, call);
-      if (found.kind === 'v1') throw new AppError('precondition_failed', 'A completion of /v1 keeps only its usage row, which cannot be deleted', { param: 'conversationRef' });
       return deps.alone(found.ref, call, async () => {
         const atMs = deps.clock.now();
         const archiveId = newId('ar');

@@ -107,17 +107,9 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
 
 const byRef = query<{ ref: string }, ConversationRow>(({ db, p }) => db.selectFrom('conversation').select(columns).where('ref', '=', p('ref')));
 
-/** A completion of `/v1` has a turn row only; it shows as a conversation without messages. */
-const v1ByRef = query<{ ref: string }, ConversationRow>(({ db, sql, p }) =>
-  db
-    .selectFrom('turn')
-    .select(v1Columns(sql))
-    .where('conversation_ref', '=', p('ref'))
-    .where('origin', '=', 'v1'),
-);
-
 type SqlTag = Parameters<Parameters<typeof query>[0]>[0]['sql'];
 
+/** A completion of `/v1` has a turn row only: it is listed with its usage, and there is nothing in it to read. */
 function v1Columns(sql: SqlTag) {
   return [
     sql<number>`0`.as('id'),
@@ -140,7 +132,7 @@ function v1Columns(sql: SqlTag) {
 }
 
 export const findConversation = operation('sessions.find', async (tx, input: { readonly ref: string }): Promise<ConversationRow | undefined> => {
-  return (await tx.get(byRef, input)) ?? (await tx.get(v1ByRef, input));
+  return tx.get(byRef, input);
 });
 
 const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({ db, p }) =>

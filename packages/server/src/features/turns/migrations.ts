@@ -23,7 +23,6 @@ export const turnMigrations: readonly Migration[] = [
         started_at_ms INTEGER NOT NULL,
         ended_at_ms INTEGER
       ) WITHOUT ROWID`,
-      `CREATE INDEX turn_by_conversation ON turn (conversation_ref)`,
       `CREATE INDEX turn_open ON turn (state) WHERE state IN ('accepted', 'running')`,
       `CREATE TABLE model_call (
         id INTEGER PRIMARY KEY,

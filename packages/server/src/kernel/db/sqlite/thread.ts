@@ -21,7 +21,10 @@ export interface ThreadOptions {
 /** Heaps are small: rows pass through, nothing stays. */
 const resourceLimits = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 };
 
-/** The main thread's side of one storage thread: calls of one turn of the event loop travel in one message. */
+/**
+ * The main thread's side of one storage thread. One message is on its way at a time: calls that come while the thread
+ * commits travel together when it has answered, and share the next commit.
+ */
 export class StorageThread {
   readonly ready: Promise<{ readonly schemaVersion: number; readonly applied: readonly string[] }>;
   readonly #worker: Worker;
@@ -30,6 +33,7 @@ export class StorageThread {
   #pending: Pending[] = [];
   #answered = 0;
   #outbox: unknown[] = [];
+  #awaited = 0;
   #ended: Error | undefined;
   #closing = false;
   #isReady = false;
@@ -88,7 +92,7 @@ export class StorageThread {
     if (this.pending >= this.#options.maxPending)
       return Promise.reject(new AppError('unavailable', 'The storage cannot keep up: too many operations wait'));
     // All sockets that were readable in this turn of the loop have been served when the message leaves.
-    if (this.#outbox.length === 0) setImmediate(this.#flush);
+    if (this.#outbox.length === 0 && this.#awaited === 0) setImmediate(this.#flush);
     this.#outbox.push(kind, operation, input);
     return new Promise((resolve, reject) => {
       this.#pending.push({ resolve, reject });
@@ -98,7 +102,7 @@ export class StorageThread {
   /** Waits until everything that was called has been answered and the files are closed. */
   async close(): Promise<void> {
     if (!this.#closing && this.#ended === undefined) {
-      this.#flush();
+      this.#send();
       this.#closing = true;
       this.#worker.postMessage('close' satisfies ToThread);
     }
@@ -106,15 +110,20 @@ export class StorageThread {
   }
 
   readonly #flush = (): void => {
+    if (this.#awaited === 0) this.#send();
+  };
+
+  #send(): void {
     const calls = this.#outbox;
     if (calls.length === 0 || this.#ended !== undefined) return;
     this.#outbox = [];
+    this.#awaited += calls.length / 3;
     try {
       this.#worker.postMessage(calls satisfies ToThread);
     } catch {
       this.#flushOneByOne(calls);
     }
-  };
+  }
 
   /** An input that is not plain data must not take the other calls of its message down. */
   #flushOneByOne(calls: readonly unknown[]): void {
@@ -124,6 +133,7 @@ export class StorageThread {
         this.#worker.postMessage(calls.slice(at, at + 3));
         index += 1;
       } catch (error) {
+        this.#awaited -= 1;
         this.#pending.splice(index, 1)[0]?.reject(error);
       }
     }
@@ -133,6 +143,8 @@ export class StorageThread {
     if (state !== undefined) this.#options.onState?.(state);
     const first = this.#answered;
     this.#answered += results.length;
+    this.#awaited -= results.length;
+    if (this.#outbox.length > 0) setImmediate(this.#flush);
     for (const [index, error] of errors ?? []) this.#pending[first + index]?.reject(fromWireError(error));
     // A promise that was rejected above ignores this.
     for (let index = 0; index < results.length; index++) this.#pending[first + index]?.resolve(results[index]);
