@@ -76,8 +76,9 @@ function seconds(since) {
 
 /** Two that start at the same time must not install over each other; a folder is made by one of them only. */
 async function alone(run) {
-  const guard = join(root, '.ensure-lock');
+  const guard = join(root, '.build', 'ensure-lock');
   const holderFile = join(guard, 'pid');
+  mkdirSync(dirname(guard), { recursive: true });
   for (let waited = 0; ; waited++) {
     try {
       mkdirSync(guard);

@@ -7,7 +7,7 @@ import { isSecretName } from './kernel/config/secrets.ts';
 import { createLogger } from './kernel/logger.ts';
 import { createRedactor } from './kernel/redact.ts';
 import { ServerLife } from './server-life.ts';
-import { parseArguments, usage } from './start-arguments.ts';
+import { parseArguments, type StartArguments, usage } from './start-arguments.ts';
 import { version } from './version.ts';
 
 /** npm passes on a signal that its child has had from the terminal already; both come within this time. */
@@ -24,13 +24,7 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   process.umask(0o077);
   // Who reads the first lines only (`| head`) is no reason to stop.
   process.stdout.on('error', () => {});
-  if (args.kind !== 'start') {
-    if (args.kind === 'wrong') {
-      process.stderr.write(`gatehouse: ${args.message}\n`);
-      process.exitCode = exitCodes.usage.code;
-    } else process.stdout.write(args.kind === 'help' ? usage : `${version}\n`);
-    return;
-  }
+  if (args.kind !== 'start') return runMode(args, process);
 
   const redactor = createRedactor(Object.entries(env).flatMap(([name, value]) => (isSecretName(name) && value !== undefined ? [value] : [])));
   const logger = createLogger({ level: 'info', redact: redactor.redact });
@@ -80,5 +74,28 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
     const text = error instanceof Error ? (code === exitCodes.internal.code ? (error.stack ?? error.message) : error.message) : String(error);
     process.stderr.write(`${redactor.redact(text).replaceAll(/^/gm, 'gatehouse: ')}\n`);
     end(code);
+  }
+}
+
+/** What the command asks of this file besides the daemon itself; each prints its answer and ends (packages/cli/README.md). */
+async function runMode(args: Exclude<StartArguments, { kind: 'start' }>, { stdout, stderr, env }: NodeJS.Process): Promise<void> {
+  const print = (value: object) => void stdout.write(`${JSON.stringify(value)}\n`);
+  switch (args.kind) {
+    case 'wrong':
+      stderr.write(`gatehouse: ${args.message}\n`);
+      process.exitCode = exitCodes.usage.code;
+      return;
+    case 'help':
+      stdout.write(usage);
+      return;
+    case 'version':
+      stdout.write(`${version}\n`);
+      return;
+    case 'backup':
+      return (await import('./maintenance.ts')).runBackup(args.home, args.file, print);
+    case 'restore':
+      return (await import('./maintenance.ts')).runRestore(args.home, args.file, print);
+    case 'doctor':
+      return print({ checks: await (await import('./doctor.ts')).examine(args.home, env) });
   }
 }

@@ -8,8 +8,8 @@ if (Number.parseInt(process.versions.node, 10) < requiredNode) {
   process.stderr.write(`gatehouse: Node ${requiredNode} or newer is needed, and this is ${process.version} (${process.execPath})\n`);
   process.exitCode = exitCodes.node.code;
 } else {
-  // Without it every start compiles the whole bundle anew.
-  nodeModule.enableCompileCache(join(import.meta.dirname, '.compile-cache'));
+  // Without it every start compiles the whole bundle anew; sources that are being worked on are left alone.
+  if (import.meta.filename.endsWith('.js')) nodeModule.enableCompileCache(join(import.meta.dirname, '.compile-cache'));
   const { runDaemon } = await import('./daemon.ts');
   await runDaemon(process);
   // Node writes the cache at a clean exit only, and a daemon may never have one.

@@ -7,6 +7,7 @@ import { createSessions } from './features/sessions/sessions.ts';
 import { createSettings } from './features/settings/settings.ts';
 import { startMetrics } from './features/system/metrics.ts';
 import { createSystem } from './features/system/system.ts';
+import { isUniform } from './features/tokens/secret.ts';
 import { createTokens } from './features/tokens/tokens.ts';
 import { createTurnMethods } from './features/turns/methods.ts';
 import { primaryModel } from './features/turns/resolve-target.ts';
@@ -226,6 +227,7 @@ function serverWarnings({ host, tokens }: RootConfig['gateway'], controlPlaneOnl
   const warnings: string[] = [];
   if (!['127.0.0.1', 'localhost', '::1'].includes(host)) warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
   for (const token of tokens) if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
+  for (const token of tokens) if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
   if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
   return warnings;
 }

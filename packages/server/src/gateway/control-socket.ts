@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { isAbsolute, join } from 'node:path';
 import * as z from 'zod';
 import type { Clock } from '../kernel/clock.ts';
-import { toAppError } from '../kernel/app-error.ts';
+import { AppError, toAppError } from '../kernel/app-error.ts';
 import { parseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
 
@@ -38,7 +38,9 @@ export async function createControlSocket(deps: ControlSocketDeps): Promise<Asyn
     const line = (value: object) => outgoing.write(`${JSON.stringify(value)}\n`);
     outgoing.setHeader('content-type', 'application/jsonl');
     try {
-      const { file = defaultFile(deps) } = BackupRequest.parse(parseJson((await readAll(incoming)) || '{}', { maxDepth: 4 }));
+      const request = BackupRequest.safeParse(parseJson((await readAll(incoming)) || '{}', { maxDepth: 4 }));
+      if (!request.success) throw new AppError('invalid_params', 'file: expected an absolute path, and nothing else');
+      const { file = defaultBackupFile(deps.backupsDir, deps.clock) } = request.data;
       const { bytes } = await deps.backup(file, (done, total) => line({ progress: { done, total } }));
       line({ result: { file, bytes } });
     } catch (failure) {
@@ -68,7 +70,7 @@ function answer(outgoing: ServerResponse, status: number, body: object): void {
 }
 
 /** `gatehouse-2026-11-21T10-30-00Z.db`, to the second: two in one second are one too many and the second is refused. */
-export function defaultFile({ backupsDir, clock }: Pick<ControlSocketDeps, 'backupsDir' | 'clock'>): string {
+export function defaultBackupFile(backupsDir: string, clock: Clock): string {
   const at = Temporal.Instant.fromEpochMilliseconds(clock.now()).toString({ smallestUnit: 'second' });
   return join(backupsDir, `gatehouse-${at.replaceAll(':', '-')}.db`);
 }

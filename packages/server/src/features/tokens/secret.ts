@@ -18,6 +18,10 @@ export function digestOf(pepper: Buffer, secret: string): string {
 export function secretFault(secret: string): string | undefined {
   if (secret.trim().length < shortest) return `must have at least ${shortest} characters`;
   if (placeholder.test(secret.trim())) return 'is a placeholder: choose a random one';
-  if (new Set(secret).size < 8) return 'is too uniform: choose a random one';
   return undefined;
+}
+
+/** True for secrets that are long enough and yet easy to guess; they work, and the start warns of them. */
+export function isUniform(secret: string): boolean {
+  return new Set(secret).size < 8;
 }

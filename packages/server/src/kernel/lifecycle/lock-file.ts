@@ -89,3 +89,10 @@ function parseIdentity(text: string): ProcessIdentity | undefined {
 function isCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
+
+/** Pid of the daemon that holds the lock now; undefined when none does. Changes nothing. */
+export function lockHolder(dataDir: string): number | undefined {
+  const text = readOptional(join(dataDir, 'daemon.lock'));
+  const holder = text === undefined ? undefined : parseIdentity(text);
+  return holder !== undefined && isAlive(holder) ? holder.pid : undefined;
+}

@@ -1,6 +1,7 @@
-import { closeSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { AppError } from '../../app-error.ts';
 import { damaged, explainOpening, openReader } from './connection.ts';
 import { sidecars } from './database-files.ts';
 import { syncPath } from './sync-path.ts';
@@ -34,6 +35,8 @@ export async function copyDatabase(
   targetFile: string,
   onProgress?: (done: number, total: number) => void,
 ): Promise<{ readonly bytes: number }> {
+  // A backup that is overwritten by a bad one is lost; whoever wants that takes the old one away first.
+  if (existsSync(targetFile)) throw new AppError('conflict', `${targetFile} exists already: name another file`);
   mkdirSync(dirname(targetFile), { recursive: true, mode: 0o700 });
   const partial = `${targetFile}.partial`;
   removeDatabase(partial);

@@ -1,0 +1,109 @@
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { RootConfig } from './config-schema.ts';
+import { systemClock } from './kernel/clock.ts';
+import { databaseFile } from './kernel/db/sqlite/database-files.ts';
+import { createEventBus } from './kernel/event-bus.ts';
+import type { Environment } from './kernel/config/references.ts';
+import { type HomePaths, homePaths } from './kernel/home-paths.ts';
+import { lockHolder } from './kernel/lifecycle/lock-file.ts';
+import { silentLog } from './kernel/log.ts';
+import { checkPrivate, readOwnFile } from './kernel/private-file.ts';
+import { createModels } from './llm/create-models.ts';
+import { probeHttp } from './llm/discover.ts';
+import { loadRootConfig } from './load-root-config.ts';
+import { requiredNode } from './required-node.ts';
+import { version } from './version.ts';
+
+export interface Check {
+  readonly name: 'node' | 'home' | 'permissions' | 'config' | 'port' | 'database' | 'models';
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly detail: string;
+  readonly hint?: string;
+}
+
+type Finding = Omit<Check, 'name'>;
+const ok = (detail: string): Finding => ({ status: 'ok', detail });
+const warn = (detail: string, hint?: string): Finding => ({ status: 'warn', detail, ...(hint !== undefined && { hint }) });
+
+/** Looks at an installation without changing anything in it; the database of a running daemon is left alone. */
+export async function examine(home: string, env: Environment): Promise<Check[]> {
+  const paths = homePaths(home);
+  const holder = existsSync(paths.dataDir) ? lockHolder(paths.dataDir) : undefined;
+  let config: RootConfig | undefined;
+  const checks: Check[] = [];
+  const check = async (name: Check['name'], look: () => Finding | Promise<Finding>) => {
+    try {
+      checks.push({ name, ...(await look()) });
+    } catch (error) {
+      checks.push({ name, status: 'fail', detail: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  await check('node', () => {
+    if (Number.parseInt(process.versions.node, 10) < requiredNode) return { status: 'fail', detail: `Node ${process.version}; ${requiredNode} or newer is needed` };
+    return ok(`Node ${process.version}, Gatehouse ${version}`);
+  });
+  await check('home', () => lookAtHome(paths));
+  await check('permissions', () => lookAtPermissions(paths));
+  await check('config', () => {
+    const file = readOwnFile(paths.configFile, { maxBytes: 1_048_576, followLinks: true });
+    if (file === undefined) return warn(`${paths.configFile} does not exist`, 'The first start writes one.');
+    ({ config } = loadRootConfig({ path: paths.configFile, text: file.text }, env, {}));
+    return ok(paths.configFile);
+  });
+  await check('port', () => (config === undefined ? warn('not looked at without a configuration') : lookAtPort(config, holder)));
+  await check('database', () => lookAtDatabase(paths, holder));
+  await check('models', () => (config === undefined ? warn('not looked at without a configuration') : lookAtModels(config, env)));
+  return checks;
+}
+
+function lookAtHome({ dir }: HomePaths): Finding {
+  if (!existsSync(dir)) return warn(`${dir} does not exist`, 'The first start makes it.');
+  if (!statSync(dir).isDirectory()) return { status: 'fail', detail: `${dir} is not a folder` };
+  accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  return ok(dir);
+}
+
+function lookAtPermissions(paths: HomePaths): Finding {
+  if (!existsSync(paths.dir)) return ok('nothing there yet');
+  for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir]) if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
+  for (const file of [paths.tokenFile, paths.keyFile]) if (existsSync(file)) checkPrivate(file, statSync(file), '600');
+  return ok('only the owner has access');
+}
+
+async function lookAtPort({ gateway }: RootConfig, holder: number | undefined): Promise<Finding> {
+  if (!gateway.enabled) return ok('no listener (gateway.enabled is false)');
+  const where = `${gateway.host}:${gateway.port}`;
+  if (holder !== undefined) return ok(`${where}, not tried while a daemon runs (pid ${holder})`);
+  const fault = await new Promise<Error | undefined>((done) => {
+    const probe = createServer();
+    probe.once('error', done);
+    probe.listen(gateway.port, gateway.host, () => probe.close(() => done(undefined)));
+  });
+  if (fault === undefined) return ok(`${where} is free`);
+  return { status: 'fail', detail: `${where} cannot be listened on: ${fault.message}`, hint: 'Stop what uses it, or set gateway.port.' };
+}
+
+async function lookAtDatabase({ dataDir }: HomePaths, holder: number | undefined): Promise<Finding> {
+  const file = databaseFile(dataDir);
+  if (!existsSync(file)) return ok('none yet');
+  if (holder !== undefined) return ok(`in use by the daemon that runs (pid ${holder})`);
+  // They load SQLite into this thread, which a daemon never does.
+  const [{ openReader }, { quickCheck }] = await Promise.all([import('./kernel/db/sqlite/connection.ts'), import('./kernel/db/sqlite/quick-check.ts')]);
+  const db = openReader(file);
+  try {
+    quickCheck(db, file);
+  } finally {
+    db.close();
+  }
+  return ok(`${file} is sound`);
+}
+
+async function lookAtModels(config: RootConfig, env: Environment): Promise<Finding> {
+  const bus = createEventBus(() => {});
+  await using models = await createModels({ providers: config.providers, modelsConfig: config.models, env, probe: probeHttp, bus, clock: systemClock, log: silentLog });
+  const found = models.describeDiscovery();
+  const connected = found.providers.filter((provider) => provider.source !== 'built_in');
+  if (connected.length === 0) return warn('no model provider is connected', 'Set a key such as OPENAI_API_KEY, start a local model server, or fill in "providers" in config.yaml.');
+  return ok(`${found.defaultModel}; ${connected.map((provider) => `${provider.id} (${provider.from})`).join(', ')}`);
+}

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { startTestServer } from '@gatehouse/testkit';
+import { examine } from './doctor.ts';
+import { runBackup, runRestore } from './maintenance.ts';
+
+let homeDir: string;
+let lines: Record<string, unknown>[];
+const print = (value: object) => void lines.push(value as Record<string, unknown>);
+beforeEach(() => {
+  homeDir = mkdtempSync(join(tmpdir(), 'gatehouse-maintenance-'));
+  lines = [];
+});
+afterEach(() => rmSync(homeDir, { recursive: true, force: true }));
+
+describe('backup and restore of a stopped daemon', () => {
+  test('bring back what was there, keep what they replace, and overwrite nothing', async () => {
+    const first = await startTestServer({ homeDir });
+    await first.client.call('agents.create', { agentId: 'early' });
+    await first[Symbol.asyncDispose]();
+    const file = join(homeDir, 'copy.db');
+    await runBackup(homeDir, file, print);
+    expect(lines.at(-1)).toMatchObject({ result: { file } });
+    await runBackup(homeDir, file, print);
+    expect(lines.at(-1)).toMatchObject({ error: { code: 'conflict', message: expect.stringContaining(file) } });
+
+    const second = await startTestServer({ homeDir });
+    await second.client.call('agents.create', { agentId: 'late' });
+    await runBackup(homeDir, join(homeDir, 'other.db'), print);
+    expect(lines.at(-1)).toMatchObject({ error: { message: expect.stringMatching(/Another daemon \(pid \d+\)/) } });
+    await second[Symbol.asyncDispose]();
+
+    await runRestore(homeDir, file, print);
+    expect(lines.at(-1)).toMatchObject({ result: { file, previous: expect.stringContaining(homeDir) } });
+    const third = await startTestServer({ homeDir });
+    expect((await third.client.call('agents.list')).agents).toEqual(['default', 'early']);
+    await third[Symbol.asyncDispose]();
+    await runRestore(homeDir, join(homeDir, 'nothing.db'), print);
+    expect(lines.at(-1)).toMatchObject({ error: { code: 'not_found' } });
+  });
+});
+
+describe('the doctor', () => {
+  test('looks at an empty place without making anything', async () => {
+    const nowhere = join(homeDir, 'none');
+    const checks = await examine(nowhere, {});
+    expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toEqual({ node: 'ok', home: 'warn', permissions: 'ok', config: 'warn', port: 'warn', database: 'ok', models: 'warn' });
+    expect((await examine(nowhere, {})).find((check) => check.name === 'home')?.detail).toContain('does not exist');
+  });
+
+  test('leaves the database of a running daemon alone and checks that of a stopped one', async () => {
+    const server = await startTestServer({ homeDir });
+    const detail = async () => (await examine(homeDir, {})).find((check) => check.name === 'database')?.detail;
+    expect(await detail()).toContain(`pid ${process.pid}`);
+    await server[Symbol.asyncDispose]();
+    expect(await detail()).toContain('is sound');
+  });
+});
