@@ -1,15 +1,17 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
 const patch = new URL('patch.ts', import.meta.url).href;
-const module = new URL('../../packages/server/src/kernel/ids.ts', import.meta.url).href;
+const module = new URL('../../packages/server/src/kernel/ids.ts', import.meta.url);
 const asUrl = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
-const idLine = 'return `${prefix}_${randomUUID()}`;';
+/** The line that makes an id, whatever it is made of. */
+const idLine = /return `\$\{prefix\}.*;/.exec(readFileSync(module, 'utf8'))?.[0] ?? '';
 
 /** Loads kernel/ids.ts with a fault built in, in the main thread and in a worker. */
 function withFault(fault: { readonly module: string; readonly from: string }) {
   const setUp = `import { buildIn } from '${patch}'; buildIn(${JSON.stringify({ name: 'test', module: fault.module, replace: [{ from: fault.from, to: "return 'changed';" }] })});`;
-  const program = `import { newId } from '${module}'; import { isMainThread, Worker } from 'node:worker_threads'; process.stdout.write(newId('a') + ' '); if (isMainThread) new Worker(new URL(import.meta.url), { execArgv: [] });`;
+  const program = `import { newId } from '${module.href}'; import { isMainThread, Worker } from 'node:worker_threads'; process.stdout.write(newId('a') + ' '); if (isMainThread) new Worker(new URL(import.meta.url), { execArgv: [] });`;
   return spawnSync(process.execPath, ['--input-type=module', '--eval', `await import(${JSON.stringify(asUrl(program))})`], {
     encoding: 'utf8',
     env: { NODE_OPTIONS: `--import="${asUrl(setUp)}"` },

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@gatehouse/client';
-import type { EventKind, EventPayload, TokenScope } from '@gatehouse/contract';
+import { type EventKind, type EventPayload, events, type TokenScope } from '@gatehouse/contract';
 import { type Clock, createServer, type EventBus, homePaths, InstallKey, RootConfig, type ServerHandle, silentLog, type Tool } from '@gatehouse/server';
 import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
@@ -64,6 +64,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     restart: () => {},
     overrides: { ...(options.clock && { clock: options.clock }), ...(options.tools && { tools: options.tools }), probe: null, badResults: 'throw' },
   });
+  const misfits: string[] = [];
+  server.bus.listen('all', ({ kind, payload }) => {
+    const checked = events[kind].payload.safeParse(payload);
+    if (!checked.success) misfits.push(`${kind}: ${checked.error.message}`);
+  });
   const url = server.address;
   if (url === null) throw new Error('the test server does not listen');
   const client = createClient({ url, token });
@@ -89,6 +94,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       await server[Symbol.asyncDispose]();
       await provider.close();
       if (options.homeDir === undefined) await rm(homeDir, { recursive: true, force: true });
+      if (misfits.length > 0) throw new Error(`Events that do not fit their declaration:\n${misfits.join('\n')}`);
     },
   };
 }

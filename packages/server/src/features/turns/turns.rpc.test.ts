@@ -1,3 +1,7 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import * as z from 'zod';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -185,5 +189,41 @@ describe('a completion of /v1', () => {
     ).rejects.toThrow();
     await expect.poll(() => server.provider.aborted() - before, { timeout: 2000 }).toBe(1);
     await expect.poll(() => server.client.call('gateway.status').then((status) => status.turns.running), { timeout: 2000 }).toBe(0);
+  });
+});
+
+describe('a tool that must not run twice', () => {
+  test('is preceded by a row of its turn, which a crash leaves behind and the next start aborts', async () => {
+    const states = (homeDir: string) => {
+      const db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
+      try {
+        return db.prepare('SELECT state FROM turn').all().map((row) => row['state']);
+      } finally {
+        db.close();
+      }
+    };
+    const crashed = await mkdtemp(join(tmpdir(), 'gatehouse-crashed-'));
+    let during: unknown;
+    const watched: Tool = {
+      ...charge,
+      async run(_args, { workspaceDir }) {
+        const homeDir = dirname(dirname(workspaceDir));
+        during = states(homeDir);
+        // What a power cut would leave: the files as they are now, and no lock.
+        await cp(homeDir, crashed, { recursive: true, filter: (path) => !/lock|sock/.test(path) });
+        return { content: 'charged' };
+      },
+    };
+    await using first = await startTestServer({ tools: [watched], config: { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } } } });
+    first.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 1}' }] });
+    await first.client.call('agent.execute', { message: 'charge' });
+    expect(during).toEqual(['running']);
+    expect(states(first.homeDir)).toEqual(['completed']);
+    expect(states(crashed)).toEqual(['running']);
+    const second = await startTestServer({ homeDir: crashed });
+    expect(states(crashed)).toEqual(['aborted']);
+    expect((await second.client.call('session.list')).total).toBe(0);
+    await second[Symbol.asyncDispose]();
+    await rm(crashed, { recursive: true, force: true });
   });
 });
