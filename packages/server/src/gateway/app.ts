@@ -74,7 +74,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const origins = createOriginPolicy(config);
   const authenticator = createAuthenticator(deps);
   const limiter = createRateLimiter({ ...config.rateLimit, clock });
-  const router = createRouter();
+  const router = createRouter({ web: config.web.enabled });
   const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
   const handlers = createRouteHandlers(deps, { dispatch, limiter, draining: () => draining });
   const door = createWebSocketDoor({

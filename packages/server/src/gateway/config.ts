@@ -26,7 +26,7 @@ export const GatewayConfig = z.strictObject({
     .describe('Access tokens besides the one made at first start and those made by tokens.create.'),
   web: z
     .strictObject({
-      enabled: z.boolean().default(true).describe('Serve the REST routes under /api and the dashboard.'),
+      enabled: z.boolean().default(true).describe('Serve the routes under /api.'),
     })
     .prefault({}),
   allowedHosts: z.array(z.string().min(1)).default([]).describe('Further Host names that the gateway answers to, for use behind a proxy.'),

@@ -17,10 +17,12 @@ export interface Router {
  * Matches the raw path, exactly as it was sent: `//health`, `/health/` or `/%68ealth` are other paths, and no encoding can
  * lead into a route that a check in front of it did not see.
  */
-export function createRouter(): Router {
+export function createRouter({ web }: { readonly web: boolean }): Router {
   const router = new RegExpRouter<RouteName>();
   const methods = new Set<string>();
   for (const [name, route] of Object.entries(routes) as [RouteName, Route][]) {
+    // Without the web part there is nothing below /api (http-gateway.md §4.6).
+    if (!web && route.path.startsWith('/api/')) continue;
     methods.add(route.method);
     router.add(route.method, route.path.replace(/\*(\w+)$/, ':$1{.+}'), name);
   }
