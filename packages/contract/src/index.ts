@@ -10,7 +10,15 @@ export { EmbeddingRequest, EmbeddingResponse } from './http/v1-embeddings.ts';
 export { V1Error } from './http/v1-error.ts';
 export { Health, HealthCheck, HttpError } from './http/health.ts';
 export { RpcError, RpcId, RpcReply, RpcRequest } from './http/rpc.ts';
-export { AgentConfig, type AgentConfigInput, ModelName, type OperationType, operationTypes, ToolPolicy, toolProfiles } from './shared/agent-config.ts';
+export {
+  AgentConfig,
+  type AgentConfigInput,
+  ModelName,
+  type OperationType,
+  operationTypes,
+  ToolPolicy,
+  toolProfiles,
+} from './shared/agent-config.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
 export { LogLevel } from './methods/daemon.ts';

@@ -40,7 +40,5 @@ export function normalizeScopes(scopes: readonly TokenScope[]): TokenScope[] {
 /** True when `inner` opens nothing that `outer` does not: the rule for minting and rotating tokens. */
 export function containsScopes(outer: readonly TokenScope[], inner: readonly TokenScope[]): boolean {
   const wide = normalizeScopes(outer);
-  return normalizeScopes(inner).every(
-    (scope) => wide.includes('*') || wide.includes(scope) || (scope === 'rpc' && wide.includes('admin')),
-  );
+  return normalizeScopes(inner).every((scope) => wide.includes('*') || wide.includes(scope) || (scope === 'rpc' && wide.includes('admin')));
 }

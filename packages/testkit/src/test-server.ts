@@ -4,7 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@gatehouse/client';
 import { type EventKind, type EventPayload, events, type TokenScope } from '@gatehouse/contract';
-import { type Clock, createServer, type EventBus, homePaths, InstallKey, RootConfig, type ServerHandle, silentLog, type Tool } from '@gatehouse/server';
+import {
+  type Clock,
+  createServer,
+  type EventBus,
+  homePaths,
+  InstallKey,
+  RootConfig,
+  type ServerHandle,
+  silentLog,
+  type Tool,
+} from '@gatehouse/server';
 import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
 
@@ -42,9 +52,23 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const given = options.config ?? {};
   const config = RootConfig.parse({
     ...given,
-    gateway: { port: 0, rateLimit: { maxRequests: 1_000_000 }, wsMessageRateLimit: { maxMessages: 1_000_000 }, ...given.gateway, tokens: [{ id: 'root', secret: token, scopes: ['*'] }, ...(given.gateway?.tokens ?? [])] },
+    gateway: {
+      port: 0,
+      rateLimit: { maxRequests: 1_000_000 },
+      wsMessageRateLimit: { maxMessages: 1_000_000 },
+      ...given.gateway,
+      tokens: [{ id: 'root', secret: token, scopes: ['*'] }, ...(given.gateway?.tokens ?? [])],
+    },
     providers: {
-      mock: { type: 'openai-compatible', baseUrl: provider.url, apiKey: 'mock-key', models: [{ id: 'mock-fast', cost: { input: 1, output: 2 } }, { id: 'mock-other', contextWindow: 4096, maxTokens: 512, cost: { input: 3, output: 6 } }] },
+      mock: {
+        type: 'openai-compatible',
+        baseUrl: provider.url,
+        apiKey: 'mock-key',
+        models: [
+          { id: 'mock-fast', cost: { input: 1, output: 2 } },
+          { id: 'mock-other', contextWindow: 4096, maxTokens: 512, cost: { input: 3, output: 6 } },
+        ],
+      },
       ...given.providers,
     },
     agents: { default: { model: 'mock/mock-fast' }, ...given.agents },

@@ -4,7 +4,12 @@ export const HealthCheck = z.strictObject({ status: z.enum(['ok', 'degraded', 'f
 
 /** Answer of `/health` and `/api/health`; no secrets, no ids. With `?ready`: 503 until ready and while draining. */
 export const Health = z
-  .strictObject({ status: z.enum(['ok', 'degraded', 'starting', 'draining']), version: z.string(), uptimeMs: z.int().min(0), checks: z.record(z.string(), HealthCheck) })
+  .strictObject({
+    status: z.enum(['ok', 'degraded', 'starting', 'draining']),
+    version: z.string(),
+    uptimeMs: z.int().min(0),
+    checks: z.record(z.string(), HealthCheck),
+  })
   .meta({ id: 'Health' });
 export type Health = z.output<typeof Health>;
 

@@ -5,7 +5,12 @@ export const RpcId = z.union([z.string(), z.number(), z.null()]);
 
 /** JSON-RPC 2.0 request (json-rpc.md §2.1). */
 export const RpcRequest = z
-  .object({ jsonrpc: z.literal('2.0'), method: z.string(), params: z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).optional(), id: RpcId.optional() })
+  .object({
+    jsonrpc: z.literal('2.0'),
+    method: z.string(),
+    params: z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).optional(),
+    id: RpcId.optional(),
+  })
   .meta({ id: 'RpcRequest' });
 
 /** JSON-RPC 2.0 error object; `data.code` is a code of the error catalogue. */
@@ -14,12 +19,20 @@ export const RpcError = z
     code: z.int(),
     message: z.string(),
     data: z
-      .object({ code: z.string(), issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(), retryAfterMs: z.int().optional(), requestId: z.string().optional(), required: z.string().optional() })
+      .object({
+        code: z.string(),
+        issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+        retryAfterMs: z.int().optional(),
+        requestId: z.string().optional(),
+        required: z.string().optional(),
+      })
       .optional(),
   })
   .meta({ id: 'RpcError' });
 export type RpcError = z.output<typeof RpcError>;
 
 /** JSON-RPC 2.0 reply: `result` or `error`. */
-export const RpcReply = z.object({ jsonrpc: z.literal('2.0'), result: z.unknown().optional(), error: RpcError.optional(), id: RpcId }).meta({ id: 'RpcReply' });
+export const RpcReply = z
+  .object({ jsonrpc: z.literal('2.0'), result: z.unknown().optional(), error: RpcError.optional(), id: RpcId })
+  .meta({ id: 'RpcReply' });
 export type RpcReply = z.output<typeof RpcReply>;

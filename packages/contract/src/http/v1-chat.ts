@@ -37,7 +37,13 @@ export const ChatCompletion = z
     created: z.int(),
     model: z.string(),
     choices: z
-      .array(z.strictObject({ index: z.literal(0), message: z.strictObject({ role: z.literal('assistant'), content: z.string().nullable() }), finish_reason: CompletionFinishReason }))
+      .array(
+        z.strictObject({
+          index: z.literal(0),
+          message: z.strictObject({ role: z.literal('assistant'), content: z.string().nullable() }),
+          finish_reason: CompletionFinishReason,
+        }),
+      )
       .length(1),
     usage: CompletionUsage,
   })
@@ -52,7 +58,13 @@ export const ChatCompletionChunk = z
     created: z.int(),
     model: z.string(),
     choices: z
-      .array(z.strictObject({ index: z.literal(0), delta: z.strictObject({ role: z.literal('assistant').optional(), content: z.string().optional() }), finish_reason: CompletionFinishReason.nullable() }))
+      .array(
+        z.strictObject({
+          index: z.literal(0),
+          delta: z.strictObject({ role: z.literal('assistant').optional(), content: z.string().optional() }),
+          finish_reason: CompletionFinishReason.nullable(),
+        }),
+      )
       .max(1),
     usage: CompletionUsage.optional(),
     gatehouse: z.strictObject({ finish_reason: z.string() }).optional().describe('Only when asked for by the header x-gatehouse-extensions: 1.'),

@@ -4,7 +4,9 @@ import * as z from 'zod';
 export const EmbeddingRequest = z
   .strictObject({
     model: z.string().min(1),
-    input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)], { error: 'expected a non-empty string or a non-empty array of non-empty strings (token ids are not accepted)' }),
+    input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)], {
+      error: 'expected a non-empty string or a non-empty array of non-empty strings (token ids are not accepted)',
+    }),
     encoding_format: z.enum(['float', 'base64']).default('float'),
   })
   .meta({ id: 'EmbeddingRequest' });

@@ -61,7 +61,10 @@ export const agent = {
     risk: 'read',
     summary: 'Tells how much of the input the providers served from their prompt caches, and what that saved.',
     description: 'Costs are in US dollars. `cacheHitRate` is cached input tokens over all input tokens, 0 to 1.',
-    params: z.strictObject({ sinceMs: z.int().min(1).optional().describe('Length of the window that ends now, in milliseconds; all retained calls otherwise.'), agentId: AgentId.optional() }),
+    params: z.strictObject({
+      sinceMs: z.int().min(1).optional().describe('Length of the window that ends now, in milliseconds; all retained calls otherwise.'),
+      agentId: AgentId.optional(),
+    }),
     result: z.strictObject({
       providers: z.array(
         z.strictObject({
@@ -82,7 +85,19 @@ export const agent = {
       {
         params: { sinceMs: 86400000 },
         result: {
-          providers: [{ provider: 'anthropic', model: 'claude', callCount: 3, inputTokens: 9000, cacheReadTokens: 6000, cacheWriteTokens: 1500, totalCost: 0.021, totalCacheSaved: 0.0162, cacheHitRate: 0.667 }],
+          providers: [
+            {
+              provider: 'anthropic',
+              model: 'claude',
+              callCount: 3,
+              inputTokens: 9000,
+              cacheReadTokens: 6000,
+              cacheWriteTokens: 1500,
+              totalCost: 0.021,
+              totalCacheSaved: 0.0162,
+              cacheHitRate: 0.667,
+            },
+          ],
           totalCacheSaved: 0.0162,
         },
       },
@@ -124,14 +139,22 @@ export const agent = {
           primaryProvider: 'local',
           providerFamily: 'openai-compatible',
           tieringActive: false,
-          operations: [{ operationType: 'interactive', model: 'local/test-model', provider: 'local', modelId: 'test-model', source: 'default', timeoutMs: 180000, tieringActive: false, crossProvider: false, apiKeyConfigured: true }],
+          operations: [
+            {
+              operationType: 'interactive',
+              model: 'local/test-model',
+              provider: 'local',
+              modelId: 'test-model',
+              source: 'default',
+              timeoutMs: 180000,
+              tieringActive: false,
+              crossProvider: false,
+              apiKeyConfigured: true,
+            },
+          ],
         },
       },
     ],
     since: '0.1.0',
   }),
 };
-
-
-export const TurnReply = executeResult;
-export type TurnReply = z.output<typeof executeResult>;

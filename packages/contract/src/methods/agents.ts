@@ -23,7 +23,12 @@ export const agents = {
     params: z.strictObject({ agentId: AgentId, config: AgentConfig.optional() }),
     result: z.strictObject({ agentId: AgentId, config: AgentConfig, created: z.literal(true), workspaceDir: z.string() }),
     errors: ['conflict'],
-    examples: [{ params: { agentId: 'scout', config: exampleConfig }, result: { agentId: 'scout', config: exampleConfig, created: true, workspaceDir: '/home/ada/.gatehouse/workspaces/scout' } }],
+    examples: [
+      {
+        params: { agentId: 'scout', config: exampleConfig },
+        result: { agentId: 'scout', config: exampleConfig, created: true, workspaceDir: '/home/ada/.gatehouse/workspaces/scout' },
+      },
+    ],
     since: '0.1.0',
   }),
   'agents.get': method({
@@ -31,22 +36,48 @@ export const agents = {
     risk: 'read',
     summary: 'Returns the effective configuration of one agent.',
     params: z.strictObject({ agentId: AgentId }),
-    result: z.strictObject({ agentId: AgentId, config: AgentConfig, source: z.enum(['file', 'stored']), suspended: z.boolean(), isDefault: z.boolean(), workspaceDir: z.string() }),
+    result: z.strictObject({
+      agentId: AgentId,
+      config: AgentConfig,
+      source: z.enum(['file', 'stored']),
+      suspended: z.boolean(),
+      isDefault: z.boolean(),
+      workspaceDir: z.string(),
+    }),
     errors: ['not_found'],
-    examples: [{ params: { agentId: 'scout' }, result: { agentId: 'scout', config: exampleConfig, source: 'stored', suspended: false, isDefault: false, workspaceDir: '/home/ada/.gatehouse/workspaces/scout' } }],
+    examples: [
+      {
+        params: { agentId: 'scout' },
+        result: {
+          agentId: 'scout',
+          config: exampleConfig,
+          source: 'stored',
+          suspended: false,
+          isDefault: false,
+          workspaceDir: '/home/ada/.gatehouse/workspaces/scout',
+        },
+      },
+    ],
     since: '0.1.0',
   }),
   'agents.update': method({
     scope: 'admin',
     risk: 'mutate',
     summary: "Changes some keys of an agent's configuration, effective from its next turn.",
-    description: '`dryRun: true` validates and returns the merged configuration; nothing is stored or applied. An agent of config.yaml keeps its file entry: the change is stored beside it and wins over it.',
+    description:
+      '`dryRun: true` validates and returns the merged configuration; nothing is stored or applied. An agent of config.yaml keeps its file entry: the change is stored beside it and wins over it.',
     params: z.strictObject({ agentId: AgentId, config: AgentConfigPatch, dryRun: z.boolean().default(false) }),
     result: z.strictObject({ agentId: AgentId, config: AgentConfig, updated: z.boolean(), dryRun: z.literal(true).optional() }),
     errors: ['not_found'],
     examples: [
-      { params: { agentId: 'scout', config: { maxSteps: 40 } }, result: { agentId: 'scout', config: { ...exampleConfig, maxSteps: 40 }, updated: true } },
-      { params: { agentId: 'scout', config: { maxSteps: 40 }, dryRun: true }, result: { agentId: 'scout', config: { ...exampleConfig, maxSteps: 40 }, updated: false, dryRun: true } },
+      {
+        params: { agentId: 'scout', config: { maxSteps: 40 } },
+        result: { agentId: 'scout', config: { ...exampleConfig, maxSteps: 40 }, updated: true },
+      },
+      {
+        params: { agentId: 'scout', config: { maxSteps: 40 }, dryRun: true },
+        result: { agentId: 'scout', config: { ...exampleConfig, maxSteps: 40 }, updated: false, dryRun: true },
+      },
     ],
     since: '0.1.0',
   }),

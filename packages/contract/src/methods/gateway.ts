@@ -19,7 +19,13 @@ export const gateway = {
       address: z.string().nullable().describe('Where it listens; null when `gateway.enabled` is false.'),
       connections: z.strictObject({ http: z.int().min(0), websocket: z.int().min(0) }),
       turns: z.strictObject({ running: z.int().min(0), queued: z.int().min(0) }),
-      storage: z.strictObject({ path: z.string(), bytes: z.int().min(0), walBytes: z.int().min(0), schemaVersion: z.int().min(0), state: z.enum(['ok', 'read_only']) }),
+      storage: z.strictObject({
+        path: z.string(),
+        bytes: z.int().min(0),
+        walBytes: z.int().min(0),
+        schemaVersion: z.int().min(0),
+        state: z.enum(['ok', 'read_only']),
+      }),
     }),
     examples: [
       {
@@ -45,7 +51,8 @@ export const gateway = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Drains the daemon and starts it again with the configuration as it is on disk.',
-    description: 'Answers first. The configuration is validated before anything stops; a bad one is an error and the daemon goes on. `systemd` tells whether a supervisor was seen.',
+    description:
+      'Answers first. The configuration is validated before anything stops; a bad one is an error and the daemon goes on. `systemd` tells whether a supervisor was seen.',
     params: z.strictObject({}),
     result: z.strictObject({ restarting: z.literal(true), systemd: z.boolean(), warning: z.string().optional() }),
     errors: ['precondition_failed'],

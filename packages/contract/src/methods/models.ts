@@ -50,7 +50,10 @@ export const models = {
     params: z.strictObject({ provider: z.string().min(1).optional() }),
     result: z.union([
       z.strictObject({ models: z.array(ListedModelWithProvider), total: z.int().min(0) }),
-      z.strictObject({ providers: z.array(z.strictObject({ name: z.string(), modelCount: z.int().min(0), models: z.array(ListedModel) })), totalModels: z.int().min(0) }),
+      z.strictObject({
+        providers: z.array(z.strictObject({ name: z.string(), modelCount: z.int().min(0), models: z.array(ListedModel) })),
+        totalModels: z.int().min(0),
+      }),
     ]),
     examples: [
       { params: { provider: 'local' }, result: { models: [{ provider: 'local', ...example }], total: 1 } },
@@ -73,7 +76,19 @@ export const models = {
       validatedModels: z.int().min(0),
       agentsUsing: z.array(z.strictObject({ agentId: z.string(), model: z.string() })),
     }),
-    examples: [{ params: { provider: 'local' }, result: { provider: 'local', status: 'available', source: 'config', modelsAvailable: 1, validatedModels: 1, agentsUsing: [{ agentId: 'default', model: 'local/test-model' }] } }],
+    examples: [
+      {
+        params: { provider: 'local' },
+        result: {
+          provider: 'local',
+          status: 'available',
+          source: 'config',
+          modelsAvailable: 1,
+          validatedModels: 1,
+          agentsUsing: [{ agentId: 'default', model: 'local/test-model' }],
+        },
+      },
+    ],
     since: '0.1.0',
   }),
 };

@@ -31,7 +31,14 @@ const summaryFields = {
   createdAt: EpochMs,
   updatedAt: EpochMs,
 };
-const summaryExample = { ...identityExample, kind: 'dm' as const, messageCount: 2, totalTokens: 129, createdAt: 1790000000000, updatedAt: 1790000000500 };
+const summaryExample = {
+  ...identityExample,
+  kind: 'dm' as const,
+  messageCount: 2,
+  totalTokens: 129,
+  createdAt: 1790000000000,
+  updatedAt: 1790000000500,
+};
 const messagesExample = [
   { seq: 1, turnId: 'tn_1', role: 'user' as const, content: 'What is a gateway?', timestamp: 1790000000000 },
   { seq: 2, turnId: 'tn_1', role: 'assistant' as const, content: 'A gateway stands between clients and services.', timestamp: 1790000000500 },
@@ -42,7 +49,8 @@ export const session = {
     scope: 'rpc',
     risk: 'read',
     summary: "Tells the calling session's model, token use, steps executed and step limit.",
-    description: "Without an address it is the conversation of the caller's own token; before its first turn the counts are zero. Costs are in US dollars.",
+    description:
+      "Without an address it is the conversation of the caller's own token; before its first turn the counts are zero. Costs are in US dollars.",
     params: z.strictObject({ ...conversationAddress }),
     result: z.strictObject({
       ...conversationIdentity,
@@ -55,14 +63,29 @@ export const session = {
       queued: z.int().min(0),
     }),
     errors: ['not_found'],
-    examples: [{ params: {}, result: { ...identityExample, model: 'local/test-model', agentName: 'Gate', tokensUsed: { totalTokens: 129, totalCost: 0.000138 }, stepsExecuted: 1, maxSteps: 150, running: false, queued: 0 } }],
+    examples: [
+      {
+        params: {},
+        result: {
+          ...identityExample,
+          model: 'local/test-model',
+          agentName: 'Gate',
+          tokensUsed: { totalTokens: 129, totalCost: 0.000138 },
+          stepsExecuted: 1,
+          maxSteps: 150,
+          running: false,
+          queued: 0,
+        },
+      },
+    ],
     since: '0.1.0',
   }),
   'session.list': method({
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists the conversations of one agent that the caller may see, newest first.',
-    description: 'A plain `rpc` token sees its own conversations, `admin` and `*` see all. Completions of `/v1` (kind `v1`) are listed only when asked for by kind: their usage is kept, not their messages.',
+    description:
+      'A plain `rpc` token sees its own conversations, `admin` and `*` see all. Completions of `/v1` (kind `v1`) are listed only when asked for by kind: their usage is kept, not their messages.',
     params: z.strictObject({
       agentId: AgentId.optional(),
       kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all'),
@@ -85,7 +108,19 @@ export const session = {
       ...pageResult,
     }),
     errors: ['not_found'],
-    examples: [{ params: { sessionKey: 'ada:desk' }, result: { session: { ...summaryExample, inputTokens: 120, outputTokens: 9, toolCalls: 0 }, messages: messagesExample, total: 2, offset: 0, limit: 20, hasMore: false } }],
+    examples: [
+      {
+        params: { sessionKey: 'ada:desk' },
+        result: {
+          session: { ...summaryExample, inputTokens: 120, outputTokens: 9, toolCalls: 0 },
+          messages: messagesExample,
+          total: 2,
+          offset: 0,
+          limit: 20,
+          hasMore: false,
+        },
+      },
+    ],
     since: '0.1.0',
   }),
   'session.delete': method({
@@ -94,9 +129,24 @@ export const session = {
     summary: 'Archives a conversation and removes its partition; retrieval memories stay.',
     description: 'The archive row keeps the whole transcript. A turn that runs in the conversation ends first.',
     params: z.strictObject({ ...conversationAddress }),
-    result: z.strictObject({ ...conversationIdentity, deleted: z.literal(true), archiveId: z.string(), transcript: z.strictObject({ messageCount: z.int().min(0), createdAt: EpochMs, updatedAt: EpochMs }) }),
+    result: z.strictObject({
+      ...conversationIdentity,
+      deleted: z.literal(true),
+      archiveId: z.string(),
+      transcript: z.strictObject({ messageCount: z.int().min(0), createdAt: EpochMs, updatedAt: EpochMs }),
+    }),
     errors: ['not_found'],
-    examples: [{ params: { sessionKey: 'ada:desk' }, result: { ...identityExample, deleted: true, archiveId: 'ar_1', transcript: { messageCount: 2, createdAt: 1790000000000, updatedAt: 1790000000500 } } }],
+    examples: [
+      {
+        params: { sessionKey: 'ada:desk' },
+        result: {
+          ...identityExample,
+          deleted: true,
+          archiveId: 'ar_1',
+          transcript: { messageCount: 2, createdAt: 1790000000000, updatedAt: 1790000000500 },
+        },
+      },
+    ],
     since: '0.1.0',
   }),
   'session.export': method({
@@ -106,7 +156,14 @@ export const session = {
     params: z.strictObject({ ...conversationAddress }),
     result: z.strictObject({
       ...conversationIdentity,
-      metadata: z.strictObject({ kind: SessionKind, tenantId: z.string(), endpoint: ChannelEndpoint.optional(), tokensUsed: TokensUsed, totalCost: z.number().min(0), turns: z.int().min(0) }),
+      metadata: z.strictObject({
+        kind: SessionKind,
+        tenantId: z.string(),
+        endpoint: ChannelEndpoint.optional(),
+        tokensUsed: TokensUsed,
+        totalCost: z.number().min(0),
+        turns: z.int().min(0),
+      }),
       messages: z.array(StoredMessage),
       messageCount: z.int().min(0),
       createdAt: EpochMs,
@@ -116,7 +173,14 @@ export const session = {
     examples: [
       {
         params: { sessionKey: 'ada:desk' },
-        result: { ...identityExample, metadata: { kind: 'dm', tenantId: 'default', tokensUsed: { input: 120, output: 9, total: 129 }, totalCost: 0.000138, turns: 1 }, messages: messagesExample, messageCount: 2, createdAt: 1790000000000, updatedAt: 1790000000500 },
+        result: {
+          ...identityExample,
+          metadata: { kind: 'dm', tenantId: 'default', tokensUsed: { input: 120, output: 9, total: 129 }, totalCost: 0.000138, turns: 1 },
+          messages: messagesExample,
+          messageCount: 2,
+          createdAt: 1790000000000,
+          updatedAt: 1790000000500,
+        },
       },
     ],
     since: '0.1.0',

@@ -4,7 +4,9 @@ import { TokenScope } from '../scopes.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-export const TokenId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit');
+export const TokenId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit');
 const Scopes = z.array(TokenScope).max(6);
 const Secret = z.string().min(32).describe('Shown this once; only a digest is kept.');
 
@@ -55,7 +57,18 @@ export const tokens = {
     }),
     result: z.strictObject(created),
     errors: ['conflict', 'denied'],
-    examples: [{ params: { id: 'ci', scopes: ['rpc'] }, result: { id: 'ci', secret: exampleSecret, scopes: ['rpc'], createdAt: 1790000000000, message: 'Store the secret now: it is not shown again.' } }],
+    examples: [
+      {
+        params: { id: 'ci', scopes: ['rpc'] },
+        result: {
+          id: 'ci',
+          secret: exampleSecret,
+          scopes: ['rpc'],
+          createdAt: 1790000000000,
+          message: 'Store the secret now: it is not shown again.',
+        },
+      },
+    ],
     since: '0.1.0',
   }),
   'tokens.revoke': method({
@@ -72,11 +85,24 @@ export const tokens = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret dies with the call.',
-    description: 'Of several rotations of one token at the same time exactly one succeeds, the others fail with `conflict`. A token wider than the caller cannot be rotated.',
+    description:
+      'Of several rotations of one token at the same time exactly one succeeds, the others fail with `conflict`. A token wider than the caller cannot be rotated.',
     params: z.strictObject({ id: TokenId }),
     result: z.strictObject({ ...created, rotated: z.literal(true) }),
     errors: ['not_found', 'conflict', 'denied', 'precondition_failed'],
-    examples: [{ params: { id: 'ci' }, result: { id: 'ci', secret: exampleSecret, scopes: ['rpc'], createdAt: 1790000000000, rotated: true, message: 'Store the secret now: it is not shown again.' } }],
+    examples: [
+      {
+        params: { id: 'ci' },
+        result: {
+          id: 'ci',
+          secret: exampleSecret,
+          scopes: ['rpc'],
+          createdAt: 1790000000000,
+          rotated: true,
+          message: 'Store the secret now: it is not shown again.',
+        },
+      },
+    ],
     since: '0.1.0',
   }),
 };

@@ -32,7 +32,11 @@ export const AgentConfig = z
   .strictObject({
     name: z.string().min(1).max(128).default('Gate').describe('What the agent calls itself.'),
     model: ModelName.optional().describe('Primary model; the first one found otherwise.'),
-    fallbackModels: z.array(ModelName).max(8).default([]).describe('Tried in order when the primary model fails in a way that another model may survive.'),
+    fallbackModels: z
+      .array(ModelName)
+      .max(8)
+      .default([])
+      .describe('Tried in order when the primary model fails in a way that another model may survive.'),
     instructions: z.string().max(65536).default('').describe("The operator's own words for the system prompt."),
     temperature: z.number().min(0).max(2).optional().describe('Sampling temperature; the provider decides otherwise.'),
     maxTokens: z.int().min(1).optional().describe('Output tokens per model call; the model decides otherwise.'),
@@ -56,11 +60,16 @@ export const AgentConfig = z
       .default({})
       .describe('State-changing or outward tools that turns of an untrusted origin (`v1`, `webhook`) may use all the same.'),
     cacheRetention: z.enum(['none', 'short', 'long']).default('short').describe("How long the provider's prompt cache is asked to keep the prefix."),
-    operationModels: z.partialRecord(z.enum(operationTypes), OperationModel).default({}).describe('Models for kinds of work other than the conversation itself.'),
+    operationModels: z
+      .partialRecord(z.enum(operationTypes), OperationModel)
+      .default({})
+      .describe('Models for kinds of work other than the conversation itself.'),
   })
   .meta({ id: 'AgentConfig' });
 export type AgentConfig = z.output<typeof AgentConfig>;
 export type AgentConfigInput = z.input<typeof AgentConfig>;
 
 /** A partial configuration: keys given replace, objects merge, `null` removes an optional key. */
-export const AgentConfigPatch = z.record(z.string(), z.unknown()).meta({ id: 'AgentConfigPatch', description: 'Some keys of AgentConfig; objects are merged, lists replaced, null resets a key to its default.' });
+export const AgentConfigPatch = z
+  .record(z.string(), z.unknown())
+  .meta({ id: 'AgentConfigPatch', description: 'Some keys of AgentConfig; objects are merged, lists replaced, null resets a key to its default.' });

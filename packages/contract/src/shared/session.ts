@@ -3,9 +3,7 @@ import * as z from 'zod';
 const KeyPart = z.string().min(1).max(256);
 
 /** The readable form of a conversation's address as an object (json-rpc.md §4 `agent.execute`). */
-export const SessionKeyObject = z
-  .strictObject({ userId: KeyPart, channelId: KeyPart, peerId: KeyPart.optional() })
-  .meta({ id: 'SessionKeyObject' });
+export const SessionKeyObject = z.strictObject({ userId: KeyPart, channelId: KeyPart, peerId: KeyPart.optional() }).meta({ id: 'SessionKeyObject' });
 export type SessionKeyObject = z.output<typeof SessionKeyObject>;
 
 /** The same as text: `userId:channelId[:peerId]`, with `%` and `:` inside a part percent-encoded. */
@@ -26,7 +24,10 @@ export const ConversationRef = z
 
 export const AgentId = z
   .string()
-  .regex(/^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$/, 'expected 1 to 64 lower-case letters, digits, "-" or "_", starting and ending with a letter or digit')
+  .regex(
+    /^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$/,
+    'expected 1 to 64 lower-case letters, digits, "-" or "_", starting and ending with a letter or digit',
+  )
   .meta({ id: 'AgentId' });
 
 /** How a call names a conversation: by `conversationRef`, or by `sessionKey` in the partition of `agentId` (default agent otherwise). */

@@ -21,14 +21,14 @@ export const FinishReason = z
 export type FinishReason = z.output<typeof FinishReason>;
 
 /** Tokens of a turn, over all its model calls. */
-export const TokensUsed = z
-  .strictObject({ input: z.int().min(0), output: z.int().min(0), total: z.int().min(0) })
-  .meta({ id: 'TokensUsed' });
+export const TokensUsed = z.strictObject({ input: z.int().min(0), output: z.int().min(0), total: z.int().min(0) }).meta({ id: 'TokensUsed' });
 export type TokensUsed = z.output<typeof TokensUsed>;
 
 /** Milliseconds since the Unix epoch. */
 export const EpochMs = z.int().min(0).meta({ id: 'EpochMs' });
 
 /** Where a turn came from; it bounds what the turn may do. */
-export const TurnOrigin = z.enum(['v1', 'rpc', 'api', 'webhook', 'cron', 'heartbeat', 'channel', 'subagent', 'graph', 'mcp']).meta({ id: 'TurnOrigin' });
+export const TurnOrigin = z
+  .enum(['v1', 'rpc', 'api', 'webhook', 'cron', 'heartbeat', 'channel', 'subagent', 'graph', 'mcp'])
+  .meta({ id: 'TurnOrigin' });
 export type TurnOrigin = z.output<typeof TurnOrigin>;

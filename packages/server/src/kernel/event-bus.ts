@@ -21,6 +21,11 @@ export interface EventBus {
 export function createEventBus(onListenerError: (error: unknown, kind: EventKind) => void): EventBus {
   const all = new Set<Listener>();
   const byKind = new Map<EventKind, Set<Listener>>();
+  function listenersOf(kind: EventKind): Set<Listener> {
+    let listeners = byKind.get(kind);
+    if (listeners === undefined) byKind.set(kind, (listeners = new Set()));
+    return listeners;
+  }
   const wants = (kind: EventKind) => all.size > 0 || (byKind.get(kind)?.size ?? 0) > 0;
   return {
     wants,
@@ -36,7 +41,7 @@ export function createEventBus(onListenerError: (error: unknown, kind: EventKind
       }
     },
     listen(kinds, listener) {
-      const sets = kinds === 'all' ? [all] : kinds.map((kind) => byKind.get(kind) ?? byKind.set(kind, new Set()).get(kind)!);
+      const sets = kinds === 'all' ? [all] : kinds.map(listenersOf);
       for (const set of sets) set.add(listener);
       return () => {
         for (const set of sets) set.delete(listener);

@@ -24,7 +24,7 @@ function editDistance(a: string, b: string): number {
       const same = a[i - 1] === b[j - 1] ? 0 : 1;
       let cost = Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + same);
       if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) cost = Math.min(cost, at(i - 2, j - 2) + 1);
-      rows[i]![j] = cost;
+      rows[i]?.splice(j, 1, cost);
     }
   }
   return at(a.length, b.length);
