@@ -124,8 +124,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     runTurn: createRunTurn({ models, clock, fence, log: log.module('turns'), inspect: injections.inspect }),
     commitTurn,
     async inLane({ ref, agent, principalId, signal }, run) {
-      using _lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
-      return await run();
+      const lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
+      // Every turn passes here, and a `using` declaration costs as much as the lane.
+      try {
+        return await run();
+      } finally {
+        lease.release();
+      }
     },
     queued: () => lanes.counts().queued,
     systemPrompt: (agent, offered) => buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true }),

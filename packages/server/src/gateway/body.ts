@@ -31,13 +31,16 @@ export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    let settled = false;
     const pace = setTimeout(() => size < minBytes && call.cut(), paceMs);
     pace.unref();
+    // The listeners go with the request; taking them off would cost more than they do.
     const settle = (): void => {
+      settled = true;
       clearTimeout(pace);
-      incoming.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
     };
     const onData = (chunk: Buffer): void => {
+      if (settled) return;
       size += chunk.length;
       if (size > limit) {
         settle();
@@ -45,11 +48,13 @@ export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
       } else chunks.push(chunk);
     };
     const onEnd = (): void => {
+      if (settled) return;
       settle();
       const [only] = chunks;
       resolve(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, size));
     };
     const onGone = (): void => {
+      if (settled) return;
       settle();
       reject(new AppError('cancelled', 'The client left before its request was complete'));
     };

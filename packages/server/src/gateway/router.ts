@@ -20,10 +20,13 @@ export interface Router {
 export function createRouter({ web }: { readonly web: boolean }): Router {
   const router = new RegExpRouter<RouteName>();
   const methods = new Set<string>();
+  /** Routes without a variable part, which are nearly all, by method and path. */
+  const exact = new Map<string, RouteMatch>();
   for (const [name, route] of Object.entries(routes) as [RouteName, Route][]) {
     // Without the web part there is nothing below /api (http-gateway.md §4.6).
     if (!web && route.path.startsWith('/api/')) continue;
     methods.add(route.method);
+    if (!/[:*]/.test(route.path)) exact.set(`${route.method} ${route.path}`, { name, route, params: {} });
     router.add(route.method, route.path.replace(/\*(\w+)$/, ':$1{.+}'), name);
   }
 
@@ -42,7 +45,8 @@ export function createRouter({ web }: { readonly web: boolean }): Router {
 
   return {
     match(method, path) {
-      const match = find(method === 'HEAD' ? 'GET' : method, path);
+      const asked = method === 'HEAD' ? 'GET' : method;
+      const match = exact.get(`${asked} ${path}`) ?? find(asked, path);
       if (match !== undefined) return match;
       const allow = [...methods].filter((other) => find(other, path) !== undefined);
       return { allow: allow.includes('GET') ? [...allow, 'HEAD'] : allow };

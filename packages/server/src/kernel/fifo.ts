@@ -16,37 +16,42 @@ interface Node<T> {
 }
 
 export function createFifo<T>(): Fifo<T> {
-  let first: Node<T> | undefined;
-  let last: Node<T> | undefined;
-  let size = 0;
+  return new LinkedList<T>();
+}
 
-  function unlink(node: Node<T>): void {
-    if (!node.linked) return;
-    node.linked = false;
-    size -= 1;
-    if (node.previous === undefined) first = node.next;
-    else node.previous.next = node.next;
-    if (node.next === undefined) last = node.previous;
-    else node.next.previous = node.previous;
+/** A class because every turn makes some: an object literal with a getter is built by the slow path of the engine. */
+class LinkedList<T> implements Fifo<T> {
+  #first: Node<T> | undefined;
+  #last: Node<T> | undefined;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
   }
 
-  return {
-    get size() {
-      return size;
-    },
-    push(value) {
-      const node: Node<T> = { value, previous: last, next: undefined, linked: true };
-      if (last === undefined) first = node;
-      else last.next = node;
-      last = node;
-      size += 1;
-      return () => unlink(node);
-    },
-    shift() {
-      const node = first;
-      if (node === undefined) return undefined;
-      unlink(node);
-      return node.value;
-    },
-  };
+  push(value: T): () => void {
+    const node: Node<T> = { value, previous: this.#last, next: undefined, linked: true };
+    if (this.#last === undefined) this.#first = node;
+    else this.#last.next = node;
+    this.#last = node;
+    this.#size += 1;
+    return () => this.#unlink(node);
+  }
+
+  shift(): T | undefined {
+    const node = this.#first;
+    if (node === undefined) return undefined;
+    this.#unlink(node);
+    return node.value;
+  }
+
+  #unlink(node: Node<T>): void {
+    if (!node.linked) return;
+    node.linked = false;
+    this.#size -= 1;
+    if (node.previous === undefined) this.#first = node.next;
+    else node.previous.next = node.next;
+    if (node.next === undefined) this.#last = node.previous;
+    else node.next.previous = node.previous;
+  }
 }

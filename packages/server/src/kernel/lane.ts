@@ -19,6 +19,24 @@ export interface Lease extends Disposable {
   release(): void;
 }
 
+class HeldLease implements Lease {
+  #end: (() => void) | undefined;
+
+  constructor(end: () => void) {
+    this.#end = end;
+  }
+
+  release(): void {
+    const end = this.#end;
+    this.#end = undefined;
+    end?.();
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
+}
+
 export interface Lanes {
   /**
    * Waits for the lane and for room in the group. Fails with `rate_limited` when the lane's queue is full, with
@@ -95,16 +113,12 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     lane.running = true;
     group.running += 1;
     running += 1;
-    let held = true;
-    const release = () => {
-      if (!held) return;
-      held = false;
+    return new HeldLease(() => {
       group.running -= 1;
       running -= 1;
       advanceLane(entry.key);
       fillGroup(group);
-    };
-    return { release, [Symbol.dispose]: release };
+    });
   }
 
   /** Whoever stood at the head of the lane is gone: the next entry goes on to wait for its group. */

@@ -12,7 +12,7 @@ import { createPlanCall } from './plan-call.ts';
 import { toolSpec } from './tool-spec.ts';
 import type { CallRecord, RunTurn, TurnInput, TurnResult, TurnSink } from './turn.ts';
 import { circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
-import { startTurnStop, type TurnStop } from './turn-stop.ts';
+import { TurnStop } from './turn-stop.ts';
 
 export interface RunTurnDeps extends CallToolsDeps {
   readonly models: Pick<Models, 'generate'>;
@@ -135,12 +135,13 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     const admission = breakers.admit(input.agentId, input.agent.circuitBreaker);
     if (!('settle' in admission)) return toResult(progress, circuitOpen(admission.retryAfterMs));
     let end: TurnEnd = turnEnds.internal;
+    const stop = new TurnStop({ clock: deps.clock, signal: input.signal, timeoutMs: input.agent.turnTimeoutMs });
     try {
-      using stop = startTurnStop({ clock: deps.clock, signal: input.signal, timeoutMs: input.agent.turnTimeoutMs });
       end = await runSteps(input, progress, stop, sink);
     } catch (error) {
       deps.log.error({ agentId: input.agentId, turnId: input.turnId, traceId: input.traceId, error }, 'turn failed unexpectedly');
     } finally {
+      stop[Symbol.dispose]();
       admission.settle(end.health);
     }
     return toResult(progress, end);

@@ -47,6 +47,8 @@ interface Compiled {
   readonly allowed: ReadonlySet<string> | 'all';
   readonly denied: ReadonlySet<string>;
   readonly byOrigin: Map<TurnOrigin, ReadonlySet<string>>;
+  /** What was selected last for each origin: the same list again for the same tools. */
+  readonly selected: Map<TurnOrigin, { readonly from: readonly Tool[]; readonly tools: readonly Tool[] }>;
 }
 
 /** Configurations are replaced, never changed, so that each is taken apart once. */
@@ -64,7 +66,17 @@ function compile(agent: PolicyView): Compiled {
     allowed: profile === 'all' ? 'all' : new Set([...profile, ...expand(agent.tools.allow)]),
     denied: new Set(expand(agent.tools.deny)),
     byOrigin,
+    selected: new Map(),
   };
+}
+
+function policyOf(agent: PolicyView): Compiled {
+  let policy = compiled.get(agent);
+  if (policy === undefined) {
+    policy = compile(agent);
+    compiled.set(agent, policy);
+  }
+  return policy;
 }
 
 /**
@@ -72,18 +84,20 @@ function compile(agent: PolicyView): Compiled {
  * that writes or reaches out unless the agent's `originTools` names it (decisions: origin policy). Deny wins always.
  */
 export function refuseTool(tool: Pick<Tool, 'name' | 'risk'>, agent: PolicyView, origin: TurnOrigin): PolicyRefusal | undefined {
-  let policy = compiled.get(agent);
-  if (policy === undefined) {
-    policy = compile(agent);
-    compiled.set(agent, policy);
-  }
+  const policy = policyOf(agent);
   if (policy.denied.has(tool.name)) return 'explicit_deny';
   if (policy.allowed !== 'all' && !policy.allowed.has(tool.name)) return 'not_in_profile';
   if (tool.risk !== 'read' && untrustedOrigins.has(origin) && policy.byOrigin.get(origin)?.has(tool.name) !== true) return 'origin';
   return undefined;
 }
 
-/** The tools that a turn of this agent and origin may use, in their own order. */
+/** The tools that a turn of this agent and origin may use, in their own order; one list for all turns of the same. */
 export function selectTools(tools: readonly Tool[], agent: PolicyView, origin: TurnOrigin): readonly Tool[] {
-  return tools.filter((tool) => refuseTool(tool, agent, origin) === undefined);
+  const { selected } = policyOf(agent);
+  let found = selected.get(origin);
+  if (found?.from !== tools) {
+    found = { from: tools, tools: tools.filter((tool) => refuseTool(tool, agent, origin) === undefined) };
+    selected.set(origin, found);
+  }
+  return found.tools;
 }

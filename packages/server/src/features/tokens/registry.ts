@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { TokenScope } from '@gatehouse/contract';
 import type { Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -31,6 +31,9 @@ export class TokenRegistry implements TokensApi {
   readonly #byDigest = new Map<string, Entry>();
   readonly #byId = new Map<string, Entry>();
   readonly #listeners = new Set<(tokenId: string) => void>();
+  /** Entries by a digest that is cheaper than the keyed one and means nothing outside this process; of each entry the secret that opened it. */
+  readonly #bySeen = new Map<string, Entry>();
+  readonly #salt = randomBytes(32).toString('hex');
   readonly #used = new Map<string, number>();
   /** Uses since the last `takeUses`. */
   #dirty = new Set<string>();
@@ -42,14 +45,28 @@ export class TokenRegistry implements TokensApi {
   }
 
   authenticate(secret: string): Identity | undefined {
-    // The map is asked for a keyed digest: what it takes to answer says nothing about the secret.
-    const digest = digestOf(this.#pepper, secret);
-    const entry = this.#byDigest.get(digest);
-    if (entry === undefined || !timingSafeEqual(entry.digestBytes, Buffer.from(digest)) || this.#expired(entry)) return undefined;
+    // Both maps are asked for a digest that nobody outside can foresee: what it takes to answer says nothing about the secret.
+    const seen = hash('sha256', `${this.#salt}${secret}`, 'base64url');
+    const entry = this.#bySeen.get(seen) ?? this.#open(seen, secret);
+    if (entry === undefined || this.#expired(entry)) return undefined;
     const { id } = entry.record;
     this.#used.set(id, this.#clock.now());
     this.#dirty.add(id);
     return entry.identity;
+  }
+
+  #open(seen: string, secret: string): Entry | undefined {
+    const digest = digestOf(this.#pepper, secret);
+    const entry = this.#byDigest.get(digest);
+    if (entry === undefined || !timingSafeEqual(entry.digestBytes, Buffer.from(digest))) return undefined;
+    this.#bySeen.set(seen, entry);
+    return entry;
+  }
+
+  /** An entry that is replaced or removed opens nothing any more. */
+  #forget(entry: Entry): void {
+    this.#byDigest.delete(entry.record.digest);
+    for (const [seen, other] of this.#bySeen) if (other === entry) this.#bySeen.delete(seen);
   }
 
   current(tokenId: string): Identity | undefined {
@@ -95,7 +112,9 @@ export class TokenRegistry implements TokensApi {
   /** Adds a token, or replaces the one of the same id, whose holders are told. */
   put(record: TokenRecord): void {
     const old = this.#byId.get(record.id);
-    if (old !== undefined) this.#byDigest.delete(old.record.digest);
+    if (old !== undefined) this.#forget(old);
+    const twin = this.#byDigest.get(record.digest);
+    if (twin !== undefined) this.#forget(twin);
     const identity: Identity = {
       principalId: `token:${record.id}`,
       tokenId: record.id,
@@ -113,7 +132,7 @@ export class TokenRegistry implements TokensApi {
   remove(id: string): void {
     const old = this.#byId.get(id);
     if (old === undefined) return;
-    this.#byDigest.delete(old.record.digest);
+    this.#forget(old);
     this.#byId.delete(id);
     this.#used.delete(id);
     this.#dirty.delete(id);

@@ -17,6 +17,8 @@ export async function backupDatabase(
   targetFile: string,
   onProgress?: (done: number, total: number) => void,
 ): Promise<{ readonly bytes: number }> {
+  // A backup that is overwritten by a bad one is lost; whoever wants that takes the old one away first.
+  if (existsSync(targetFile)) throw new AppError('conflict', `${targetFile} exists already: name another file`);
   const source = openReader(sourceFile);
   try {
     // An open snapshot keeps the state still. Without it SQLite starts the copy anew at each commit of another
@@ -35,8 +37,6 @@ export async function copyDatabase(
   targetFile: string,
   onProgress?: (done: number, total: number) => void,
 ): Promise<{ readonly bytes: number }> {
-  // A backup that is overwritten by a bad one is lost; whoever wants that takes the old one away first.
-  if (existsSync(targetFile)) throw new AppError('conflict', `${targetFile} exists already: name another file`);
   mkdirSync(dirname(targetFile), { recursive: true, mode: 0o700 });
   const partial = `${targetFile}.partial`;
   removeDatabase(partial);
