@@ -1,7 +1,6 @@
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { AppError } from '../../app-error.ts';
 import { damaged, explainOpening, openReader } from './connection.ts';
 import { sidecars } from './database-files.ts';
 import { syncPath } from './sync-path.ts';
@@ -17,8 +16,6 @@ export async function backupDatabase(
   targetFile: string,
   onProgress?: (done: number, total: number) => void,
 ): Promise<{ readonly bytes: number }> {
-  // A backup that is overwritten by a bad one is lost; whoever wants that takes the old one away first.
-  if (existsSync(targetFile)) throw new AppError('conflict', `${targetFile} exists already: name another file`);
   const source = openReader(sourceFile);
   try {
     // An open snapshot keeps the state still. Without it SQLite starts the copy anew at each commit of another

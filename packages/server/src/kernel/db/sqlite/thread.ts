@@ -92,7 +92,7 @@ export class StorageThread {
     if (this.pending >= this.#options.maxPending)
       return Promise.reject(new AppError('unavailable', 'The storage cannot keep up: too many operations wait'));
     // All sockets that were readable in this turn of the loop have been served when the message leaves.
-    if (this.#outbox.length === 0 && this.#awaited === 0) setImmediate(this.#flush);
+    if (this.#outbox.length === 0 && this.#awaited === 0 && !this.pacing) setImmediate(this.#flush);
     this.#outbox.push(kind, operation, input);
     return new Promise((resolve, reject) => {
       this.#pending.push({ resolve, reject });
@@ -109,7 +109,9 @@ export class StorageThread {
     await this.#exited;
   }
 
+  pacing = false;
   readonly #flush = (): void => {
+    this.pacing = false;
     if (this.#awaited === 0) this.#send();
   };
 
@@ -144,7 +146,7 @@ export class StorageThread {
     const first = this.#answered;
     this.#answered += results.length;
     this.#awaited -= results.length;
-    if (this.#outbox.length > 0) setImmediate(this.#flush);
+    if (results.length > 1) { this.pacing = true; setTimeout(this.#flush, 1); } else if (this.#outbox.length > 0) setImmediate(this.#flush);
     for (const [index, error] of errors ?? []) this.#pending[first + index]?.reject(fromWireError(error));
     // A promise that was rejected above ignores this.
     for (let index = 0; index < results.length; index++) this.#pending[first + index]?.resolve(results[index]);

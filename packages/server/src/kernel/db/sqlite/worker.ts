@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { AppError } from '../../app-error.ts';
 import type { DbStatus } from '../db.ts';
 import type { Migration, Operation } from '../operation.ts';
 import { backupDatabase } from './backup.ts';
@@ -43,6 +45,8 @@ export async function serveStorage(parts: StorageParts): Promise<void> {
         await serveCalls(port, parts, data.dataDir, undefined, undefined);
         return;
       case 'backup': {
+        // A good backup must not be lost to a bad one; whoever wants that takes the old one away first.
+        if (existsSync(data.targetFile)) throw new AppError('conflict', `${data.targetFile} exists already: name another file`);
         const result = await backupDatabase(data.sourceFile, data.targetFile, (done, total) => send({ type: 'progress', done, total }));
         send({ type: 'done', result });
         break;
