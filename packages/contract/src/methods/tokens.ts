@@ -86,7 +86,7 @@ export const tokens = {
     risk: 'destructive',
     summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret dies with the call.',
     description:
-      'Of several rotations of one token at the same time exactly one succeeds, the others fail with `conflict`. A token wider than the caller cannot be rotated.',
+      'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token wider than the caller cannot be rotated.',
     params: z.strictObject({ id: TokenId }),
     result: z.strictObject({ ...created, rotated: z.literal(true) }),
     errors: ['not_found', 'conflict', 'denied', 'precondition_failed'],
