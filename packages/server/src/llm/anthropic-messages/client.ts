@@ -1,6 +1,6 @@
 import { type ModelClient, ModelError, type ModelRequest, type ModelResult, type ModelSink } from '../model.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
-import { complaintOf, kindOfStreamError } from '../wire/wire-error.ts';
+import { readWholeAnswer } from '../wire/whole-answer.ts';
 import { toFinish, toUsage, Whole } from './answer.ts';
 import { messagesBody } from './request.ts';
 import { MessageStream } from './stream.ts';
@@ -35,19 +35,7 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined): Answe
 }
 
 function wholeAnswer(body: Buffer): ModelResult {
-  let value: unknown;
-  try {
-    value = JSON.parse(body.toString());
-  } catch {
-    throw new ModelError('bad_response', `expected JSON, got ${body.length === 0 ? 'nothing' : 'something else'}`);
-  }
-  const answer = Whole.safeParse(value);
-  if (!answer.success) {
-    const complaint = complaintOf(value);
-    if (complaint.message !== '') throw new ModelError(kindOfStreamError(complaint), complaint.message);
-    throw new ModelError('bad_response', `the answer is not a message (${answer.error.issues[0]?.path.join('.') ?? ''})`);
-  }
-  const { id, content, stop_reason: stop, usage } = answer.data;
+  const { id, content, stop_reason: stop, usage } = readWholeAnswer(Whole, body, 'message');
   const toolCalls = content
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ id: block.id ?? '', name: block.name ?? '', arguments: JSON.stringify(block.input ?? {}) }));

@@ -2,7 +2,7 @@ import { type ModelClient, ModelError, type ModelRequest, type ModelResult, type
 import type { Vendor } from '../vendors.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
 import { estimateUsage } from '../wire/usage.ts';
-import { complaintOf, kindOfStreamError } from '../wire/wire-error.ts';
+import { readWholeAnswer } from '../wire/whole-answer.ts';
 import { contentText, ToolCalls, toFinish, toUsage, Whole } from './answer.ts';
 import { chatBody } from './request.ts';
 import { ChatStream } from './stream.ts';
@@ -47,19 +47,7 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined): Answe
 }
 
 function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
-  let value: unknown;
-  try {
-    value = JSON.parse(body.toString());
-  } catch {
-    throw new ModelError('bad_response', `expected JSON, got ${body.length === 0 ? 'nothing' : 'something else'}`);
-  }
-  const answer = Whole.safeParse(value);
-  if (!answer.success) {
-    const complaint = complaintOf(value);
-    if (complaint.message !== '') throw new ModelError(kindOfStreamError(complaint), complaint.message);
-    throw new ModelError('bad_response', `the answer is not a chat completion (${answer.error.issues[0]?.path.join('.') ?? ''})`);
-  }
-  const { choices, usage, id } = answer.data;
+  const { choices, usage, id } = readWholeAnswer(Whole, body, 'chat completion');
   const choice = choices[0];
   const text = contentText(choice?.message.content);
   const calls = new ToolCalls();

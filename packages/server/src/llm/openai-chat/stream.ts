@@ -1,110 +1,60 @@
 import { ModelError, type ModelRequest, type ModelResult, type ModelSink, type ModelUsage } from '../model.ts';
-import { parseFrame, SseReader } from '../wire/sse-reader.ts';
-import { withPartial } from '../wire/partial.ts';
-import { SinkText } from '../wire/sink-text.ts';
-import { type FrameHandler, TextFrames } from '../wire/text-frames.ts';
-import type { StreamReader } from '../wire/upstream.ts';
+import { AnswerStream, streamedError } from '../wire/answer-stream.ts';
 import { estimateUsage } from '../wire/usage.ts';
-import { complaintOf, kindOfStreamError, readComplaint } from '../wire/wire-error.ts';
 import { Chunk, contentText, ToolCalls, toFinish, toUsage } from './answer.ts';
 
-/** Reads one streamed chat completion. Text leaves the moment its read is through; tool calls, finish and usage are kept for the result. */
-export class ChatStream implements StreamReader<ModelResult> {
+/** Reads one streamed chat completion. */
+export class ChatStream extends AnswerStream {
   readonly #request: ModelRequest;
-  readonly #text: SinkText;
-  readonly #reader = new SseReader();
-  readonly #frames = new TextFrames('"content"', pureText);
   readonly #toolCalls = new ToolCalls();
-  #begun = false;
+  protected begun = false;
   #finish: string | undefined;
   #usage: ModelUsage | undefined;
   #id: string | undefined;
-  #done = false;
-  readonly #handler: FrameHandler = { literal: (inside) => this.#text.escaped(inside), frame: (frame) => this.#frame(frame) };
 
   constructor(request: ModelRequest, sink: ModelSink) {
+    super({ sink, textKey: '"content"', pureText });
     this.#request = request;
-    this.#text = new SinkText(sink);
   }
 
-  push(chunk: Buffer): void {
-    this.#reader.push(chunk);
+  protected get stopped(): boolean {
+    return this.#finish !== undefined;
   }
 
-  advance(): boolean {
-    this.#frames.read(this.#reader.take(), this.#handler);
-    return this.#text.flush();
+  protected isWhole(data: string): boolean {
+    return data === '[DONE]' || isJson(data);
   }
 
-  drained(): Promise<void> {
-    return this.#text.sink.drained();
-  }
-
-  get finished(): boolean {
-    return this.#done;
-  }
-
-  end(): ModelResult {
-    if (!this.#done) this.#last(this.#reader.rest());
-    this.#text.flush();
-    if (!this.#done && this.#finish === undefined) throw new ModelError('bad_response', 'the stream ended before the answer was complete');
-    return this.#result();
-  }
-
-  failed(error: ModelError): ModelError {
-    if (!this.#begun) return error;
-    this.#text.flush();
-    return withPartial(error, this.#result());
-  }
-
-  /** The end of the body: a last frame may lack its empty line, and a refusal may come as a bare JSON body. */
-  #last(rest: string) {
-    const text = rest.trim();
-    if (text === '') return;
-    if (text.startsWith('{')) {
-      const complaint = readComplaint(text);
-      throw new ModelError(kindOfStreamError(complaint), complaint.message === '' ? 'a JSON body in place of a stream' : complaint.message);
-    }
-    const data = parseFrame(text).data;
-    if (data !== undefined && (data === '[DONE]' || isJson(data))) this.#frame(text);
-  }
-
-  #frame(frame: string) {
-    if (this.#done) return;
-    const { data } = parseFrame(frame);
-    if (data === undefined || data === '') return;
+  protected take(data: string): string | undefined {
     if (data === '[DONE]') {
-      this.#done = true;
-      return;
+      this.done = true;
+      return undefined;
     }
     const value = parse(data);
     const chunk = Chunk.safeParse(value);
     if (!chunk.success)
       throw new ModelError('bad_response', `a stream frame is not a chat completion chunk (${chunk.error.issues[0]?.path.join('.') ?? ''})`);
-    if (chunk.data.error !== undefined && chunk.data.error !== null) {
-      const complaint = complaintOf(value);
-      throw new ModelError(kindOfStreamError(complaint), complaint.message === '' ? 'the stream carried an error' : complaint.message);
-    }
-    this.#begun = true;
-    const text = this.#take(chunk.data);
-    if (text !== '' && isPure(chunk.data)) this.#frames.learn(frame, text);
+    if (chunk.data.error !== undefined && chunk.data.error !== null) throw streamedError(value);
+    this.begun = true;
+    const text = this.#keep(chunk.data);
+    return isPure(chunk.data) ? text : undefined;
   }
 
-  #take(chunk: Chunk): string {
+  #keep(chunk: Chunk): string {
     if (typeof chunk.id === 'string' && chunk.id !== '') this.#id ??= chunk.id;
     const usage = chunk.usage ?? chunk.x_groq?.usage;
     if (usage !== null && usage !== undefined) this.#usage = toUsage(usage);
     const choice = chunk.choices?.find((candidate) => (candidate.index ?? 0) === 0);
     if (choice === undefined) return '';
     const text = contentText(choice.delta?.content);
-    this.#text.plain(text);
+    this.text.plain(text);
     for (const piece of choice.delta?.tool_calls ?? []) this.#toolCalls.add(piece);
     if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') this.#finish = choice.finish_reason;
     return text;
   }
 
-  #result(): ModelResult {
-    const text = this.#text.value();
+  protected result(): ModelResult {
+    const text = this.text.value();
     const toolCalls = this.#toolCalls.list(this.#id ?? '');
     return {
       text,

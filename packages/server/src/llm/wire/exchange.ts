@@ -31,6 +31,8 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
   /** Deadline of the present wait; none while the request is queued, while the whole of an unstreamed answer is made, or while the sink is full. */
   #waitAt = Number.POSITIVE_INFINITY;
   #cancelTimer: (() => void) | undefined;
+  /** A timer that nobody needs any more would hold the whole answer. */
+  #cancelLinger: (() => void) | undefined;
 
   constructor(
     upstream: Upstream,
@@ -90,6 +92,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#ended = true;
+    this.#cancelLinger?.();
     if (this.#settled) return;
     if (this.#status !== 200) return this.#refused();
     const stream = this.#stream;
@@ -107,6 +110,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#ended = true;
+    this.#cancelLinger?.();
     if (this.#settled) return;
     if (this.#stream !== undefined && !this.#paused) {
       this.#guarded(() => {
@@ -212,7 +216,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     this.#release();
     if (!this.#ended && this.#controller !== undefined) {
       const controller = this.#controller;
-      this.#upstream.options.clock.after(lingerMs, () => {
+      this.#cancelLinger = this.#upstream.options.clock.after(lingerMs, () => {
         if (!this.#ended) controller.abort(new Error('the stream went on after its end'));
       });
     }
