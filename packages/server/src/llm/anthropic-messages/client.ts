@@ -1,4 +1,4 @@
-import { type ModelClient, ModelError, type ModelRequest, type ModelResult, type ModelSink } from '../model.ts';
+import type { ModelClient, ModelRequest, ModelResult, ModelSink } from '../model.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
 import { readWholeAnswer } from '../wire/whole-answer.ts';
 import { toFinish, toUsage, Whole } from './answer.ts';
