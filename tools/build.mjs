@@ -26,7 +26,10 @@ const plainBuiltins = {
       const name = path.startsWith('node:') ? path : `node:${path}`;
       return kind === 'import-statement' ? { path: name, namespace: 'builtin' } : { path: name, external: true };
     });
-    build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({ contents: `module.exports = require(${JSON.stringify(path)})`, loader: 'js' }));
+    build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(path)})`,
+      loader: 'js',
+    }));
   },
 };
 
@@ -35,7 +38,10 @@ const noNativeParts = {
   name: 'no-native-parts',
   setup(build) {
     build.onResolve({ filter: /^(?:bufferutil|utf-8-validate)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
-    build.onLoad({ filter: /.*/, namespace: 'absent' }, ({ path }) => ({ contents: `throw new Error('${path} is not part of the bundle')`, loader: 'js' }));
+    build.onLoad({ filter: /.*/, namespace: 'absent' }, ({ path }) => ({
+      contents: `throw new Error('${path} is not part of the bundle')`,
+      loader: 'js',
+    }));
   },
 };
 

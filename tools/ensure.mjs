@@ -47,7 +47,10 @@ function install(stamp) {
   const args = ['install', '--no-save', '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
   const options = { cwd: root, stdio: ['ignore', 2, 2] };
-  const result = npm !== undefined && npm.endsWith('.js') ? spawnSync(process.execPath, [npm, ...args], options) : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' });
+  const result =
+    npm !== undefined && npm.endsWith('.js')
+      ? spawnSync(process.execPath, [npm, ...args], options)
+      : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' });
   if (result.error !== undefined) throw new Failure(`npm cannot be run: ${result.error.message}`);
   if (result.status !== 0) throw new Failure('the dependencies could not be installed; the lines above say why (is the package registry reachable?)');
   writeFileSync(stampFile, stamp);
@@ -63,7 +66,10 @@ function checkNode() {
     // It stands in the way of every later script if this machine cannot run it.
     rmSync(localNode, { force: true });
   }
-  throw new Failure(`Node ${requiredNode} or newer is needed. This is ${process.version}, and there is no ready-made one for ${process.platform} on ${process.arch} among the packages: install Node ${requiredNode} (nodejs.org) and start again.`, exitNode);
+  throw new Failure(
+    `Node ${requiredNode} or newer is needed. This is ${process.version}, and there is no ready-made one for ${process.platform} on ${process.arch} among the packages: install Node ${requiredNode} (nodejs.org) and start again.`,
+    exitNode,
+  );
 }
 
 function major(version) {

@@ -2,7 +2,7 @@ export { type Contract, contract, type MethodName, type Params, type ParamsInput
 export { type Method, method, type Risk } from './method.ts';
 export { type ErrorCode, errorCatalogue, type ErrorEntry, type Issue } from './errors.ts';
 export { type EventDeclaration, type EventKind, type EventPayload, events, type EventVisibility } from './events.ts';
-export { allows, containsScopes, type MethodScope, normalizeScopes, type RouteScope, TokenScope, tokenScopes } from './scopes.ts';
+export { allows, containsScopes, type MethodScope, normalizeScopes, type RouteScope, scopeWords, TokenScope, tokenScopes } from './scopes.ts';
 export { type Route, type RouteFamily, type RouteName, routes } from './http/routes.ts';
 export { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, ChatMessage, CompletionUsage, imageNotSupported } from './http/v1-chat.ts';
 export { ModelList, ModelObject } from './http/v1-models.ts';

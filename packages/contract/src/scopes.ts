@@ -32,6 +32,12 @@ export function allows(granted: readonly TokenScope[], needed: RouteScope): bool
   return needed === 'none' || granted.some((scope) => sufficient[needed].includes(scope));
 }
 
+/** The scopes to ask for when a route refuses, in the words of its refusal: `v1` and `socket` are no scopes of tokens. */
+export function scopeWords(needed: RouteScope): string {
+  if (needed === 'v1') return "'rpc' or 'api'";
+  return needed === 'socket' ? "'ws'" : `'${needed}'`;
+}
+
 /** An empty list means all scopes (http-gateway.md §5); it is stored as `*` so that nothing downstream can forget it. */
 export function normalizeScopes(scopes: readonly TokenScope[]): TokenScope[] {
   return scopes.length === 0 || scopes.includes('*') ? ['*'] : [...new Set(scopes)];

@@ -40,7 +40,8 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
     }
   };
   await check('node', () => {
-    if (Number.parseInt(process.versions.node, 10) < requiredNode) return { status: 'fail', detail: `Node ${process.version}; ${requiredNode} or newer is needed` };
+    if (Number.parseInt(process.versions.node, 10) < requiredNode)
+      return { status: 'fail', detail: `Node ${process.version}; ${requiredNode} or newer is needed` };
     return ok(`Node ${process.version}, Gatehouse ${version}`);
   });
   await check('home', () => lookAtHome(paths));
@@ -66,7 +67,8 @@ function lookAtHome({ dir }: HomePaths): Finding {
 
 function lookAtPermissions(paths: HomePaths): Finding {
   if (!existsSync(paths.dir)) return ok('nothing there yet');
-  for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir]) if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
+  for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir])
+    if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
   for (const file of [paths.tokenFile, paths.keyFile]) if (existsSync(file)) checkPrivate(file, statSync(file), '600');
   return ok('only the owner has access');
 }
@@ -89,7 +91,10 @@ async function lookAtDatabase({ dataDir }: HomePaths, holder: number | undefined
   if (!existsSync(file)) return ok('none yet');
   if (holder !== undefined) return ok(`in use by the daemon that runs (pid ${holder})`);
   // They load SQLite into this thread, which a daemon never does.
-  const [{ openReader }, { quickCheck }] = await Promise.all([import('./kernel/db/sqlite/connection.ts'), import('./kernel/db/sqlite/quick-check.ts')]);
+  const [{ openReader }, { quickCheck }] = await Promise.all([
+    import('./kernel/db/sqlite/connection.ts'),
+    import('./kernel/db/sqlite/quick-check.ts'),
+  ]);
   const db = openReader(file);
   try {
     quickCheck(db, file);
@@ -101,9 +106,21 @@ async function lookAtDatabase({ dataDir }: HomePaths, holder: number | undefined
 
 async function lookAtModels(config: RootConfig, env: Environment): Promise<Finding> {
   const bus = createEventBus(() => {});
-  await using models = await createModels({ providers: config.providers, modelsConfig: config.models, env, probe: probeHttp, bus, clock: systemClock, log: silentLog });
+  await using models = await createModels({
+    providers: config.providers,
+    modelsConfig: config.models,
+    env,
+    probe: probeHttp,
+    bus,
+    clock: systemClock,
+    log: silentLog,
+  });
   const found = models.describeDiscovery();
   const connected = found.providers.filter((provider) => provider.source !== 'built_in');
-  if (connected.length === 0) return warn('no model provider is connected', 'Set a key such as OPENAI_API_KEY, start a local model server, or fill in "providers" in config.yaml.');
+  if (connected.length === 0)
+    return warn(
+      'no model provider is connected',
+      'Set a key such as OPENAI_API_KEY, start a local model server, or fill in "providers" in config.yaml.',
+    );
   return ok(`${found.defaultModel}; ${connected.map((provider) => `${provider.id} (${provider.from})`).join(', ')}`);
 }

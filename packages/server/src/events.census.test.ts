@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { events } from '@gatehouse/contract';
 import { expect, test } from 'vitest';
 
-const files = globSync('**/*.ts', { cwd: import.meta.dirname }).map((name) => ({ name, text: readFileSync(join(import.meta.dirname, name), 'utf8') }));
+const files = globSync('**/*.ts', { cwd: import.meta.dirname }).map((name) => ({
+  name,
+  text: readFileSync(join(import.meta.dirname, name), 'utf8'),
+}));
 const sources = files.filter(({ name }) => !/\.test\.ts$|testing/.test(name));
 const tests = files.filter(({ name }) => name.endsWith('.test.ts') && name !== 'events.census.test.ts');
 

@@ -5,7 +5,16 @@ export interface Greeting {
   readonly home: string;
   readonly firstStart: boolean;
   /** Where the providers come from, as `Models.describeDiscovery` tells. */
-  readonly discovery: { readonly providers: readonly { readonly id: string; readonly name: string; readonly source: string; readonly from: string; readonly modelCount: number }[]; readonly defaultModel: string };
+  readonly discovery: {
+    readonly providers: readonly {
+      readonly id: string;
+      readonly name: string;
+      readonly source: string;
+      readonly from: string;
+      readonly modelCount: number;
+    }[];
+    readonly defaultModel: string;
+  };
   readonly agentId: string;
   /** Null when there is no listener. */
   readonly address: string | null;
@@ -16,7 +25,10 @@ export interface Greeting {
 }
 
 /** What the start prints. The last line is the address; no secret is in it. */
-export function greetingLines(greeting: Greeting, style: { readonly bold: (text: string) => string; readonly yellow: (text: string) => string }): string[] {
+export function greetingLines(
+  greeting: Greeting,
+  style: { readonly bold: (text: string) => string; readonly yellow: (text: string) => string },
+): string[] {
   const { address } = greeting;
   const row = (label: string, text: string) => `  ${label.padEnd(8)}${text}`;
   return [
@@ -30,7 +42,10 @@ export function greetingLines(greeting: Greeting, style: { readonly bold: (text:
 }
 
 function modelText({ providers, defaultModel }: Greeting['discovery']): string {
-  const found = providers.map(({ name, source, from, modelCount }) => `${name}, ${source === 'built_in' ? 'built in' : `${modelCount} ${modelCount === 1 ? 'model' : 'models'}, from ${from}`}`);
+  const found = providers.map(
+    ({ name, source, from, modelCount }) =>
+      `${name}, ${source === 'built_in' ? 'built in' : `${modelCount} ${modelCount === 1 ? 'model' : 'models'}, from ${from}`}`,
+  );
   return `${defaultModel}  (found: ${found.join('; ')})`;
 }
 

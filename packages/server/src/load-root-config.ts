@@ -18,7 +18,11 @@ const environmentTokenId = 'env';
  * config.yaml, then GATEHOUSE_PORT and GATEHOUSE_TOKEN, then the flags: later wins (decisions §9). Fails with a
  * ConfigError, also for what only several sections together show: a restart must find all of it before it stops anything.
  */
-export function loadRootConfig(file: { readonly path: string; readonly text: string }, env: Environment, flags: StartFlags): LoadedConfig<RootConfig> {
+export function loadRootConfig(
+  file: { readonly path: string; readonly text: string },
+  env: Environment,
+  flags: StartFlags,
+): LoadedConfig<RootConfig> {
   const loaded = loadConfig({ schema: RootConfig, file: file.path, text: file.text, env, overrides: overridesFrom(env, flags) });
   checkTokens(loaded);
   checkProviders(loaded);
@@ -40,7 +44,8 @@ export function asConfigError(error: unknown, loaded: LoadedConfig<RootConfig>):
 function overridesFrom(env: Environment, flags: StartFlags): Override[] {
   const overrides: Override[] = [];
   const port = env['GATEHOUSE_PORT'];
-  if (port !== undefined && port !== '') overrides.push({ path: ['gateway', 'port'], value: /^\d{1,9}$/.test(port) ? Number(port) : port, source: 'GATEHOUSE_PORT' });
+  if (port !== undefined && port !== '')
+    overrides.push({ path: ['gateway', 'port'], value: /^\d{1,9}$/.test(port) ? Number(port) : port, source: 'GATEHOUSE_PORT' });
   if (flags.port !== undefined) overrides.push({ path: ['gateway', 'port'], value: flags.port, source: '--port' });
   if (flags.host !== undefined) overrides.push({ path: ['gateway', 'host'], value: flags.host, source: '--host' });
   return overrides;
@@ -54,18 +59,24 @@ function checkTokens({ config, errorAt }: LoadedConfig<RootConfig>): void {
     if (fault !== undefined) throw errorAt(['gateway', 'tokens', index, 'secret'], fault);
     for (const field of ['id', 'secret'] as const) {
       const earlier = tokens.findIndex((other) => other[field] === token[field]);
-      if (earlier < index) throw errorAt(['gateway', 'tokens', index, field], `is the same as that of gateway.tokens[${earlier}]; each token needs its own`);
+      if (earlier < index)
+        throw errorAt(['gateway', 'tokens', index, field], `is the same as that of gateway.tokens[${earlier}]; each token needs its own`);
     }
   }
 }
 
 function checkProviders({ config, errorAt }: LoadedConfig<RootConfig>): void {
   for (const [id, provider] of Object.entries(config.providers)) {
-    if (provider.baseUrl === undefined && vendors[provider.type].baseUrl === undefined) throw errorAt(['providers', id, 'baseUrl'], `is missing; expected the address of the API, because type "${provider.type}" has no default`);
+    if (provider.baseUrl === undefined && vendors[provider.type].baseUrl === undefined)
+      throw errorAt(['providers', id, 'baseUrl'], `is missing; expected the address of the API, because type "${provider.type}" has no default`);
   }
   const embedder = config.embedding?.provider;
   if (embedder === undefined || embedder === 'hashing') return;
-  if (config.providers[embedder] === undefined) throw errorAt(['embedding', 'provider'], `expected "hashing" or one of section providers (${Object.keys(config.providers).join(', ') || 'which is empty'})`);
+  if (config.providers[embedder] === undefined)
+    throw errorAt(
+      ['embedding', 'provider'],
+      `expected "hashing" or one of section providers (${Object.keys(config.providers).join(', ') || 'which is empty'})`,
+    );
 }
 
 /**
@@ -81,7 +92,8 @@ function withEnvironmentToken(loaded: LoadedConfig<RootConfig>, env: Environment
   if (fault !== undefined) throw wrong(fault);
   if (/\s/.test(secret)) throw wrong('expected a token without spaces or line ends');
   if (tokens.some((token) => token.secret === secret)) return loaded;
-  if (tokens.some((token) => token.id === environmentTokenId)) throw wrong(`config.yaml has another token of id "${environmentTokenId}"; give that one another id`);
+  if (tokens.some((token) => token.id === environmentTokenId))
+    throw wrong(`config.yaml has another token of id "${environmentTokenId}"; give that one another id`);
   const gateway = { ...loaded.config.gateway, tokens: [{ id: environmentTokenId, secret, scopes: ['*' as const] }, ...tokens] };
   return { ...loaded, config: { ...loaded.config, gateway }, secrets: [...loaded.secrets, secret] };
 }

@@ -46,7 +46,10 @@ interface StartOptions {
 }
 
 function launch({ args = ['--home', home, '--port', '0'], env = {}, nodeArgs = [] }: StartOptions = {}): Daemon {
-  const child = spawn(process.execPath, [...nodeArgs, main, ...args], { env: { PATH: process.env['PATH'] ?? '', HOME: home, NODE_COMPILE_CACHE: cacheDir, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [...nodeArgs, main, ...args], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: home, NODE_COMPILE_CACHE: cacheDir, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   running.add(child);
   let output = '';
   const address = new Promise<string>((resolve, reject) => {
@@ -75,8 +78,17 @@ function configure(text: string, mode = 0o600): void {
   chmodSync(join(home, 'config.yaml'), mode);
 }
 
-async function rpc(address: string, method: string, params: object = {}, secret = token): Promise<{ readonly result?: Record<string, unknown>; readonly error?: { readonly message: string } }> {
-  const answer = await fetch(`${address}/rpc`, { method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
+async function rpc(
+  address: string,
+  method: string,
+  params: object = {},
+  secret = token,
+): Promise<{ readonly result?: Record<string, unknown>; readonly error?: { readonly message: string } }> {
+  const answer = await fetch(`${address}/rpc`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  });
   return JSON.parse(await answer.text());
 }
 
@@ -94,14 +106,21 @@ describe('the first start', { timeout: 30_000 }, () => {
     const daemon = launch();
     const address = await daemon.address;
     const shown = daemon.output();
-    const lines = shown.trimEnd().split('\n').filter((line) => !line.startsWith('{'));
+    const lines = shown
+      .trimEnd()
+      .split('\n')
+      .filter((line) => !line.startsWith('{'));
     expect(lines.at(-1)).toBe(address);
     expect(lines.join('\n')).toMatch(/home {4}.*made now/);
     expect(lines.join('\n')).toMatch(/model {3}offline\/offline .*built in/);
     expect(lines.join('\n')).toMatch(/warning No model is connected/);
     const secret = readFileSync(join(home, 'token'), 'utf8').trim();
     expect(shown).not.toContain(secret);
-    expect([statSync(home).mode & 0o777, statSync(join(home, 'token')).mode & 0o777, existsSync(join(home, 'config.yaml'))]).toEqual([0o700, 0o600, true]);
+    expect([statSync(home).mode & 0o777, statSync(join(home, 'token')).mode & 0o777, existsSync(join(home, 'config.yaml'))]).toEqual([
+      0o700,
+      0o600,
+      true,
+    ]);
 
     const curl = /curl .*/.exec(shown)?.[0] ?? '';
     const { stdout } = await promisify(execFile)('sh', ['-c', `${curl} --silent --show-error`]);
@@ -150,12 +169,18 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
 
   test('others have access to the home', async () => {
     chmodSync(home, 0o755);
-    expect(await failure()).toEqual({ code: exitCodes.home.code, output: `gatehouse: ${home}: other users of this machine have access (mode 0755), and it holds secrets; close it with: chmod 700 ${home}\n` });
+    expect(await failure()).toEqual({
+      code: exitCodes.home.code,
+      output: `gatehouse: ${home}: other users of this machine have access (mode 0755), and it holds secrets; close it with: chmod 700 ${home}\n`,
+    });
   });
 
   test('the home is a file', async () => {
     writeFileSync(join(home, 'file'), '');
-    expect(await failure({ args: ['--home', join(home, 'file')] })).toMatchObject({ code: exitCodes.home.code, output: expect.stringContaining('expected a folder, found a file') });
+    expect(await failure({ args: ['--home', join(home, 'file')] })).toMatchObject({
+      code: exitCodes.home.code,
+      output: expect.stringContaining('expected a folder, found a file'),
+    });
   });
 
   test('the port is taken', async () => {
@@ -163,7 +188,10 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
     await new Promise<void>((done) => void other.listen(0, '127.0.0.1', done));
     const address = other.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    expect(await failure({ args: ['--home', home, '--port', String(port)] })).toMatchObject({ code: exitCodes.unavailable.code, output: expect.stringMatching(new RegExp(`gatehouse: 127\\.0\\.0\\.1:${port} is taken by another process`)) });
+    expect(await failure({ args: ['--home', home, '--port', String(port)] })).toMatchObject({
+      code: exitCodes.unavailable.code,
+      output: expect.stringMatching(new RegExp(`gatehouse: 127\\.0\\.0\\.1:${port} is taken by another process`)),
+    });
     other.close();
   });
 
@@ -184,8 +212,14 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
     ['gateway:\n  host: ${NO_SUCH_NAME}\n', /config\.yaml:2:9: gateway\.host: the environment variable NO_SUCH_NAME is not set/],
     ['providers:\n  a: {type: openai-compatible}\n', /config\.yaml:2:3: providers\.a\.baseUrl: is missing/],
     ['models:\n  default: nobody/nothing\n', /config\.yaml:2:12: models\.default: expected a model/],
-    [`gateway:\n  tokens:\n    - {id: a, secret: ${token}}\n    - {id: a, secret: ${token}x}\n`, /config\.yaml:4:12: gateway\.tokens\[1\]\.id: is the same as that of gateway\.tokens\[0\]/],
-    [`gateway:\n  tokens:\n    - {id: a, secret: change-me-change-me-change-me-change-me}\n`, /config\.yaml:3:23: gateway\.tokens\[0\]\.secret: is a placeholder/],
+    [
+      `gateway:\n  tokens:\n    - {id: a, secret: ${token}}\n    - {id: a, secret: ${token}x}\n`,
+      /config\.yaml:4:12: gateway\.tokens\[1\]\.id: is the same as that of gateway\.tokens\[0\]/,
+    ],
+    [
+      `gateway:\n  tokens:\n    - {id: a, secret: change-me-change-me-change-me-change-me}\n`,
+      /config\.yaml:3:23: gateway\.tokens\[0\]\.secret: is a placeholder/,
+    ],
   ])('the configuration says %j', async (text, expected) => {
     configure(text);
     const { code, output } = await failure();
@@ -194,13 +228,22 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
   });
 
   test('a value from the environment is bad', async () => {
-    expect(await failure({ args: ['--home', home], env: { GATEHOUSE_PORT: '99999' } })).toEqual({ code: exitCodes.config.code, output: 'gatehouse: GATEHOUSE_PORT: expected an integer from 0 to 65535, found 99999\n' });
-    expect(await failure({ env: { GATEHOUSE_TOKEN: 'short' } })).toEqual({ code: exitCodes.config.code, output: expect.stringMatching(/^gatehouse: GATEHOUSE_TOKEN: must have at least 32 characters/) });
+    expect(await failure({ args: ['--home', home], env: { GATEHOUSE_PORT: '99999' } })).toEqual({
+      code: exitCodes.config.code,
+      output: 'gatehouse: GATEHOUSE_PORT: expected an integer from 0 to 65535, found 99999\n',
+    });
+    expect(await failure({ env: { GATEHOUSE_TOKEN: 'short' } })).toEqual({
+      code: exitCodes.config.code,
+      output: expect.stringMatching(/^gatehouse: GATEHOUSE_TOKEN: must have at least 32 characters/),
+    });
   });
 
   test('Node is too old', async () => {
     const older = 'data:text/javascript,Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.1.0" } })';
-    expect(await failure({ nodeArgs: ['--import', older] })).toEqual({ code: exitCodes.node.code, output: expect.stringMatching(/^gatehouse: Node 26 or newer is needed/) });
+    expect(await failure({ nodeArgs: ['--import', older] })).toEqual({
+      code: exitCodes.node.code,
+      output: expect.stringMatching(/^gatehouse: Node 26 or newer is needed/),
+    });
   });
 });
 
@@ -232,7 +275,10 @@ describe('a running daemon', { timeout: 30_000 }, () => {
     return daemon;
   }
 
-  test.each([['SIGTERM', exitCodes.terminated.code], ['SIGINT', exitCodes.interrupted.code]] as const)('waits for turns after one %s and ends at once after the second', async (signal, code) => {
+  test.each([
+    ['SIGTERM', exitCodes.terminated.code],
+    ['SIGINT', exitCodes.interrupted.code],
+  ] as const)('waits for turns after one %s and ends at once after the second', async (signal, code) => {
     const daemon = await busy();
     daemon.child.kill(signal);
     await until(() => daemon.output().includes('Stopping'));

@@ -9,7 +9,11 @@ if (Number.parseInt(process.versions.node, 10) < requiredNode) {
   process.exitCode = exitCodes.node.code;
 } else {
   // Without it every start compiles the whole bundle anew; sources that are being worked on are left alone.
-  if (import.meta.filename.endsWith('.js')) nodeModule.enableCompileCache(join(import.meta.dirname, '.compile-cache'));
+  if (import.meta.filename.endsWith('.js')) {
+    const { directory } = nodeModule.enableCompileCache(join(import.meta.dirname, '.compile-cache'));
+    // Threads do not take the setting over from this one, only from the environment.
+    if (directory !== undefined) process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.compile-cache');
+  }
   const { runDaemon } = await import('./daemon.ts');
   await runDaemon(process);
   // Node writes the cache at a clean exit only, and a daemon may never have one.

@@ -46,7 +46,15 @@ describe('the doctor', () => {
   test('looks at an empty place without making anything', async () => {
     const nowhere = join(homeDir, 'none');
     const checks = await examine(nowhere, {});
-    expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toEqual({ node: 'ok', home: 'warn', permissions: 'ok', config: 'warn', port: 'warn', database: 'ok', models: 'warn' });
+    expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toEqual({
+      node: 'ok',
+      home: 'warn',
+      permissions: 'ok',
+      config: 'warn',
+      port: 'warn',
+      database: 'ok',
+      models: 'warn',
+    });
     expect((await examine(nowhere, {})).find((check) => check.name === 'home')?.detail).toContain('does not exist');
   });
 

@@ -34,7 +34,6 @@ export class ServerLife {
   /** Start, restarts and stop, one after the other. */
   #work: Promise<unknown> = Promise.resolve();
   #stopping = false;
-  #home: Home | undefined;
   #running: { readonly server: ServerHandle; readonly loaded: Loaded } | undefined;
 
   constructor(options: ServerLifeOptions) {
@@ -63,7 +62,6 @@ export class ServerLife {
   async #start(): Promise<Greeting> {
     const { args, env, logger } = this.#options;
     const home = openHome(args.home, { template: configTemplate });
-    this.#home = home;
     const { loaded, notes } = this.#load(home);
     const server = await this.#boot(home, loaded);
     this.#running = { server, loaded };
@@ -80,7 +78,12 @@ export class ServerLife {
       address: server.address,
       socketFile: paths.socketFile,
       tokenExpression: home.readToken() !== undefined ? tokenFromFile(paths.tokenFile) : env['GATEHOUSE_TOKEN'] ? '$GATEHOUSE_TOKEN' : undefined,
-      warnings: [...home.warnings, ...notes, ...server.warnings, ...startWarnings(config, { offline, configFile: paths.configFile, logModules: logger.modules() })],
+      warnings: [
+        ...home.warnings,
+        ...notes,
+        ...server.warnings,
+        ...startWarnings(config, { offline, configFile: paths.configFile, logModules: logger.modules() }),
+      ],
     };
   }
 

@@ -35,6 +35,9 @@ import { createRunTurn } from './runtime/run-turn.ts';
 import { selectTools } from './runtime/tool-policy.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 
+/** How long turns that a stop aborts may take to end. */
+const abortedMs = 1_000;
+
 /**
  * The composition root: builds everything in order and owns it. What is built first ends last; nothing is looked up,
  * each part is handed the functions that it uses.
@@ -74,7 +77,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       bus,
       clock,
       log: log.module('models'),
-      named: Object.values(config.agents).flatMap((agent) => [agent.model ?? [], agent.fallbackModels, Object.values(agent.operationModels).map((choice) => choice.model)].flat()),
+      named: Object.values(config.agents).flatMap((agent) =>
+        [agent.model ?? [], agent.fallbackModels, Object.values(agent.operationModels).map((choice) => choice.model)].flat(),
+      ),
     }),
   );
   const embedder = createEmbedder(config.embedding, { providers: config.providers, clock });
@@ -90,7 +95,15 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     knowsModel: (name) => models.resolve(name) !== undefined,
   });
   const tokens = building.use(
-    await createTokens({ db, pepper: options.installKey.derive('pepper'), configTokens: config.gateway.tokens, generatedToken: options.generatedToken, clock, bus, log: log.module('tokens') }),
+    await createTokens({
+      db,
+      pepper: options.installKey.derive('pepper'),
+      configTokens: config.gateway.tokens,
+      generatedToken: options.generatedToken,
+      clock,
+      bus,
+      log: log.module('tokens'),
+    }),
   );
 
   // Conversations and turns.
@@ -109,7 +122,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       return `${model.provider}/${model.modelId}`;
     },
     async alone(ref, call, run) {
-      using _lease = await lanes.acquire({ key: ref, group: 'maintenance', groupLimit: 16, principalId: call.identity.principalId, signal: call.signal });
+      using _lease = await lanes.acquire({
+        key: ref,
+        group: 'maintenance',
+        groupLimit: 16,
+        principalId: call.identity.principalId,
+        signal: call.signal,
+      });
       return await run();
     },
     laneOf: lanes.of,
@@ -138,7 +157,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     inspect: injections.inspect,
     toolsFor: (agent, origin) => selectTools(tools, agent.config, origin),
     v1Tools: config.gateway.compat.tools,
-    refuse: lifetime.controlPlaneOnly ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it' : undefined,
+    refuse: lifetime.controlPlaneOnly
+      ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it'
+      : undefined,
   });
   const aborted = await turns.recover();
   if (aborted > 0) log.warn({ turns: aborted }, 'Turns that an earlier run left open are aborted');
@@ -172,7 +193,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...agents.methods,
     ...tokens.methods,
     ...sessions.methods,
-    ...createModelMethods({ models, agents: agents.api }),
+    ...createModelMethods({ models, agents: agents.api, redactText: options.redactor.redact }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
   };
 
@@ -182,12 +203,24 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   async function health(): Promise<Health> {
     const storage = await db.status().catch(() => undefined);
     const checks: Health['checks'] = {
-      storage: damage !== undefined || storage === undefined ? { status: 'failed' } : storage.state === 'ok' ? { status: 'ok' } : { status: 'degraded', detail: 'read-only' },
-      models: models.list().some((model) => model.provider !== 'offline') ? { status: 'ok' } : { status: 'degraded', detail: 'no model provider is connected' },
+      storage:
+        damage !== undefined || storage === undefined
+          ? { status: 'failed' }
+          : storage.state === 'ok'
+            ? { status: 'ok' }
+            : { status: 'degraded', detail: 'read-only' },
+      models: models.list().some((model) => model.provider !== 'offline')
+        ? { status: 'ok' }
+        : { status: 'degraded', detail: 'no model provider is connected' },
       turns: lifetime.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
     const failed = Object.values(checks).some((check) => check.status === 'failed') || checks['storage']?.status === 'degraded';
-    return { status: state === 'draining' ? 'draining' : failed ? 'degraded' : 'ok', version: options.version, uptimeMs: Math.round(clock.monotonic() - startedAt), checks };
+    return {
+      status: state === 'draining' ? 'draining' : failed ? 'degraded' : 'ok',
+      version: options.version,
+      uptimeMs: Math.round(clock.monotonic() - startedAt),
+      checks,
+    };
   }
   const gateway: Gateway = building.use(
     createGateway({
@@ -207,9 +240,19 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
   if (config.gateway.enabled) ({ address } = await gateway.listen());
-  // Loaded while nobody waits for it, or the first turn would.
-  void loadTransport();
-  building.use(await createControlSocket({ file: home.socketFile, backupsDir: home.backupsDir, info: () => ({ address, pid: process.pid, version: options.version }), backup: (file, onProgress) => db.backup(file, onProgress), serve: gateway.serveOwner, clock, log: log.module('control') }));
+  // Loaded while nobody waits for it, or the first turn would; it holds the event loop, so not in the way of the first answer.
+  building.defer(clock.after(100, () => void loadTransport()));
+  building.use(
+    await createControlSocket({
+      file: home.socketFile,
+      backupsDir: home.backupsDir,
+      info: () => ({ address, pid: process.pid, version: options.version }),
+      backup: (file, onProgress) => db.backup(file, onProgress),
+      serve: gateway.serveOwner,
+      clock,
+      log: log.module('control'),
+    }),
+  );
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
 
   const warnings = serverWarnings(config.gateway, lifetime.controlPlaneOnly);
@@ -223,6 +266,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       state = 'draining';
       await gateway.drain(config.gateway.drainTimeoutMs);
       turns.abortAll();
+      // What was aborted says so to its client and books what it used.
+      await gateway.drain(abortedMs);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -231,8 +276,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
 function serverWarnings({ host, tokens }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
   const warnings: string[] = [];
   if (!['127.0.0.1', 'localhost', '::1'].includes(host)) warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
-  for (const token of tokens) if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
-  for (const token of tokens) if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
+  for (const token of tokens)
+    if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
+  for (const token of tokens)
+    if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
   if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
   return warnings;
 }

@@ -22,16 +22,37 @@ export const usage = `Usage: gatehouse start [--home DIR] [--port N] [--host ADD
 
 /** The command line, with the home folder that it and the environment name. */
 export function parseArguments(argv: readonly string[], env: Environment, workingDir: string): StartArguments {
-  let values: { home?: string; port?: string; host?: string; backup?: boolean; restore?: string; doctor?: boolean; help?: boolean; version?: boolean };
+  let values: {
+    home?: string;
+    port?: string;
+    host?: string;
+    backup?: boolean;
+    restore?: string;
+    doctor?: boolean;
+    help?: boolean;
+    version?: boolean;
+  };
   let positionals: string[];
   try {
     ({ values, positionals } = parseArgs({
       args: [...argv],
       allowPositionals: true,
-      options: { home: { type: 'string' }, port: { type: 'string' }, host: { type: 'string' }, backup: { type: 'boolean' }, restore: { type: 'string' }, doctor: { type: 'boolean' }, help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },
+      options: {
+        home: { type: 'string' },
+        port: { type: 'string' },
+        host: { type: 'string' },
+        backup: { type: 'boolean' },
+        restore: { type: 'string' },
+        doctor: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+        version: { type: 'boolean', short: 'v' },
+      },
     }));
   } catch (error) {
-    return { kind: 'wrong', message: `${error instanceof Error ? error.message.split('. ')[0] : String(error)}; expected --home DIR, --port N or --host ADDRESS` };
+    return {
+      kind: 'wrong',
+      message: `${error instanceof Error ? error.message.split('. ')[0] : String(error)}; expected --home DIR, --port N or --host ADDRESS`,
+    };
   }
   if (values.help === true) return { kind: 'help' };
   if (values.version === true) return { kind: 'version' };

@@ -11,11 +11,16 @@ import { parseArguments } from './start-arguments.ts';
 import { version } from './version.ts';
 
 const secret = 'a-secret-of-more-than-32-characters-1234';
-const load = (text: string, env: Record<string, string> = {}, flags: { port?: number; host?: string } = {}) => loadRootConfig({ path: 'config.yaml', text }, env, flags);
+const load = (text: string, env: Record<string, string> = {}, flags: { port?: number; host?: string } = {}) =>
+  loadRootConfig({ path: 'config.yaml', text }, env, flags);
 
 describe('the configuration file of a first start', () => {
   const template = configTemplate();
-  const uncommented = template.split('\n').filter((line) => !line.startsWith('##')).map((line) => line.replace(/^# /, '')).join('\n');
+  const uncommented = template
+    .split('\n')
+    .filter((line) => !line.startsWith('##'))
+    .map((line) => line.replace(/^# /, ''))
+    .join('\n');
 
   test('changes nothing as it is', () => {
     expect(load(template).config).toEqual(RootConfig.parse({}));
@@ -26,7 +31,12 @@ describe('the configuration file of a first start', () => {
     const defaults = RootConfig.parse({});
     expect(config.providers['local']).toMatchObject({ type: 'openai-compatible', apiKey: 'key-of-a-local-server' });
     expect({ ...config.gateway, tokens: [] }).toEqual(defaults.gateway);
-    expect([config.models, config.routing, config.storage, config.logging]).toEqual([defaults.models, defaults.routing, defaults.storage, defaults.logging]);
+    expect([config.models, config.routing, config.storage, config.logging]).toEqual([
+      defaults.models,
+      defaults.routing,
+      defaults.storage,
+      defaults.logging,
+    ]);
   });
 
   test('names every key, and explains it where the schema does', () => {
@@ -36,7 +46,8 @@ describe('the configuration file of a first start', () => {
         if (!new RegExp(`^#+ +(- )?${name}:`, 'm').test(template)) missing.push(name);
         const text = descriptionOf(part);
         if (text !== undefined && !template.includes(text)) missing.push(text);
-        if (defaultOf(part) === undefined && part instanceof z.ZodPrefault && part.unwrap() instanceof z.ZodObject) walk(z.strictObject(z.instanceof(z.ZodObject).parse(part.unwrap()).shape));
+        if (defaultOf(part) === undefined && part instanceof z.ZodPrefault && part.unwrap() instanceof z.ZodObject)
+          walk(z.strictObject(z.instanceof(z.ZodObject).parse(part.unwrap()).shape));
       }
     };
     walk(RootConfig);
@@ -48,7 +59,10 @@ describe('what wins over the file', () => {
   test('flags over environment over file', () => {
     expect(load('gateway: {port: 1}', {}, {}).config.gateway.port).toBe(1);
     expect(load('gateway: {port: 1}', { GATEHOUSE_PORT: '2' }, {}).config.gateway.port).toBe(2);
-    expect(load('gateway: {port: 1, host: a}', { GATEHOUSE_PORT: '2' }, { port: 3, host: '::1' }).config.gateway).toMatchObject({ port: 3, host: '::1' });
+    expect(load('gateway: {port: 1, host: a}', { GATEHOUSE_PORT: '2' }, { port: 3, host: '::1' }).config.gateway).toMatchObject({
+      port: 3,
+      host: '::1',
+    });
     expect(load('', { GATEHOUSE_PORT: '' }, {}).config.gateway.port).toBe(4766);
   });
 
@@ -57,7 +71,10 @@ describe('what wins over the file', () => {
     const named = load('gateway: {tokens: [{id: ops, secret: "${GATEHOUSE_TOKEN}", scopes: [rpc]}]}', env);
     expect(named.config.gateway.tokens).toEqual([{ id: 'ops', secret, scopes: ['rpc'] }]);
     const added = load('gateway: {tokens: [{id: ops, secret: another-secret-of-32-characters-or-more}]}', env);
-    expect(added.config.gateway.tokens.map(({ id, scopes }) => [id, scopes])).toEqual([['env', ['*']], ['ops', []]]);
+    expect(added.config.gateway.tokens.map(({ id, scopes }) => [id, scopes])).toEqual([
+      ['env', ['*']],
+      ['ops', []],
+    ]);
     expect(added.secrets).toContain(secret);
     expect(() => load('gateway: {tokens: [{id: env, secret: another-secret-of-32-characters-or-more}]}', env)).toThrow(/another token of id "env"/);
   });
@@ -78,9 +95,12 @@ describe('the command line', () => {
     expect(parse(['--home', 'x'], { INIT_CWD: '/person' })).toMatchObject({ home: '/work/x' });
   });
 
-  test.each([['--home='], ['--host='], ['--port=-1'], ['--port=65536'], ['--port=1e3'], ['--port='], ['--what'], ['a', 'b'], ['start', 'start']])('%j is wrong', (...argv) => {
-    expect(parse(argv)).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/expected/) });
-  });
+  test.each([['--home='], ['--host='], ['--port=-1'], ['--port=65536'], ['--port=1e3'], ['--port='], ['--what'], ['a', 'b'], ['start', 'start']])(
+    '%j is wrong',
+    (...argv) => {
+      expect(parse(argv)).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/expected/) });
+    },
+  );
 });
 
 test('exit codes differ', () => {
@@ -89,6 +109,8 @@ test('exit codes differ', () => {
 });
 
 test('the version is that of the package', () => {
-  const { version: packaged } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8')));
+  const { version: packaged } = z
+    .object({ version: z.string() })
+    .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8')));
   expect(version).toBe(packaged);
 });

@@ -39,7 +39,7 @@ function readAs(text: string, schema: JsonObject, lookup: SchemaLookup): Json | 
       return isJsonObject(value) ? value : undefined;
     }
     default:
-      return tryJson(text) ?? text;
+      return tryJson(text) === undefined ? text : tryJson(text);
   }
 }
 

@@ -87,6 +87,9 @@ test.each([
   [['--anything', '{"a":1}'], { anything: { a: 1 } }],
   [['--anything', 'words'], { anything: 'words' }],
   [['--anything.deep.er', '7'], { anything: { deep: { er: 7 } } }],
+  [['--anything.deep', 'null'], { anything: { deep: null } }],
+  [['--anything.deep', 'a', '--anything.deep', 'b', '--anything.deep', '3'], { anything: { deep: ['a', 'b', 3] } }],
+  [['--json', '{"anything":{"deep":"z"}}', '--anything.deep', 'a'], { anything: { deep: 'a' } }],
 ])('values follow the schema: %j', async (words, params) => {
   expect((await parseMade(...words)).params).toEqual(params);
 });

@@ -46,7 +46,7 @@ export async function parseCall(words: readonly string[], shape: MethodShape, re
     if (flag === 'help' && !known.has(flag)) help = true;
     else if (flag === 'json' && !known.has(flag)) base = parseObject(await readJson(value()));
     else if (isOwnFlag(flag) && !known.has(flag)) own[flag] = value();
-    else given.push(readParameter({ flag, attached, following, value }, shape));
+    else given.push(joined(given, readParameter({ flag, attached, following, value }, shape)));
   }
 
   let params = base;
@@ -98,6 +98,14 @@ function parseObject(text: string): JsonObject {
   }
   if (!isJsonObject(value)) throw usageError('--json must be an object with the parameters.');
   return value;
+}
+
+/** Where the schema does not say what a value is, a flag that is repeated makes a list. */
+function joined(given: { target: FlagTarget; value: Json }[], next: { target: FlagTarget; value: Json }): { target: FlagTarget; value: Json } {
+  const free = Object.keys(next.target.schema).length === 0;
+  const before = free ? given.findLast(({ target }) => target.path.join('.') === next.target.path.join('.')) : undefined;
+  if (before === undefined || isJsonObject(before.value) || isJsonObject(next.value)) return next;
+  return { ...next, value: Array.isArray(before.value) ? [next.value].flat() : [before.value, next.value].flat() };
 }
 
 /** Copies the object with one value set; the lists of repeated flags are joined. */

@@ -18,7 +18,7 @@ export const ChatCompletionRequest = z
     stream: z.boolean().default(false),
     temperature: z.number().min(0).max(2).optional(),
     max_tokens: z.int().min(1).optional(),
-    stream_options: z.strictObject({ include_usage: z.boolean().optional() }).optional(),
+    stream_options: z.strictObject({ include_usage: z.boolean().optional().describe('The usage chunk is sent unless this is false.') }).optional(),
   })
   .meta({ id: 'ChatCompletionRequest' });
 export type ChatCompletionRequest = z.output<typeof ChatCompletionRequest>;

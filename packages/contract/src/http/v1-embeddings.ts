@@ -3,7 +3,7 @@ import * as z from 'zod';
 /** Body of `POST /v1/embeddings` (http-gateway.md §2.7). */
 export const EmbeddingRequest = z
   .strictObject({
-    model: z.string().min(1),
+    model: z.string().min(1).describe('For the client only: the embedding model of the configuration answers, and the answer names it.'),
     input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)], {
       error: 'expected a non-empty string or a non-empty array of non-empty strings (token ids are not accepted)',
     }),

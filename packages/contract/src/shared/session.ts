@@ -1,6 +1,11 @@
 import * as z from 'zod';
 
-const KeyPart = z.string().min(1).max(256);
+const maxPartLength = 256;
+const KeyPart = z
+  .string()
+  .min(1)
+  .max(maxPartLength)
+  .refine((part) => part.isWellFormed(), 'expected well-formed Unicode');
 
 /** The readable form of a conversation's address as an object (json-rpc.md §4 `agent.execute`). */
 export const SessionKeyObject = z.strictObject({ userId: KeyPart, channelId: KeyPart, peerId: KeyPart.optional() }).meta({ id: 'SessionKeyObject' });
@@ -12,7 +17,13 @@ export const PrintedSessionKey = z
   .min(3)
   .max(2400)
   .regex(/^[^:]+:[^:]+(:[^:]+)?$/, 'expected userId:channelId or userId:channelId:peerId')
+  .refine(isPrintable, `expected well-formed Unicode, at most ${maxPartLength} characters in each part`)
   .meta({ id: 'PrintedSessionKey' });
+
+/** What is no Unicode is stored as U+FFFD, which would make one of several keys; a part must fit its object form. */
+function isPrintable(key: string): boolean {
+  return key.isWellFormed() && key.split(':').every((part) => part.replaceAll(/%3A|%25/gi, '%').length <= maxPartLength);
+}
 
 export const SessionKey = z.union([SessionKeyObject, PrintedSessionKey]).meta({ id: 'SessionKey' });
 

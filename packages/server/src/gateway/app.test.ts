@@ -81,7 +81,7 @@ describe('the order of checks', () => {
       expect(response.status === 403).toBe(!passes);
       if (!passes)
         expect(await response.json()).toEqual({
-          error: { message: "Insufficient scope: requires 'v1'", type: 'permission_error', param: null, code: null },
+          error: { message: "Insufficient scope: requires 'rpc' or 'api'", type: 'permission_error', param: null, code: null },
         });
       else await response.body?.cancel();
     });
@@ -187,6 +187,15 @@ describe('the order of checks', () => {
     ]);
     const head = await fetch(`${fixture.address}/health`, { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);
+  });
+
+  it.each([
+    ['HTTP/1.1 without a Host', ['GET /v1/models HTTP/1.1'], 400, 'A request must name one Host'],
+    ['two Hosts', ['GET /v1/models HTTP/1.1', 'host: localhost', 'host: evil.example'], 400, 'A request must name one Host'],
+    ['an expectation that nobody knows', ['GET /v1/models HTTP/1.1', 'host: localhost', 'expect: more'], 401, 'A bearer token is required'],
+  ])('answers %s in its own words, with a request id', async (_what, lines, status, words) => {
+    const { text } = await raw(fixture, [...lines, 'connection: close']);
+    expect(text).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*x-request-id: req_[^]*"message":"${words}`));
   });
 
   it('answers an offer of h2c as an ordinary request', async () => {
@@ -317,7 +326,7 @@ describe('start and end', () => {
     });
   });
 
-  it('drains: finishes what runs, accepts nothing new', async () => {
+  it('drains: finishes what runs, tells probes and refuses new calls until it ends', async () => {
     const started = Promise.withResolvers<void>();
     const finish = Promise.withResolvers<void>();
     await using fixture = await startGateway({
@@ -331,7 +340,18 @@ describe('start and end', () => {
     await started.promise;
     let drained = false;
     const draining = fixture.gateway.drain(5_000).then(() => (drained = true));
-    await expect(fetch(`${fixture.address}/health`)).rejects.toThrow();
+    const ready = await fetch(`${fixture.address}/health?ready`);
+    expect([ready.status, ready.headers.get('connection'), await ready.json()]).toEqual([
+      503,
+      'close',
+      expect.objectContaining({ status: 'draining' }),
+    ]);
+    const refused = await post(`${fixture.address}/v1/chat/completions`, testTokens.all, {});
+    expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toEqual([
+      503,
+      '1',
+      { error: { message: 'The server is shutting down', type: 'server_error', param: null, code: null } },
+    ]);
     expect(drained).toBe(false);
     finish.resolve();
     const response = await answer;
@@ -339,5 +359,7 @@ describe('start and end', () => {
     await response.json();
     await draining;
     expect(drained).toBe(true);
+    await fixture.gateway[Symbol.asyncDispose]();
+    await expect(fetch(`${fixture.address}/health`)).rejects.toThrow();
   });
 });

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { allows, type Health, type Route, routes } from '@gatehouse/contract';
+import { allows, type Health, type Route, routes, scopeWords } from '@gatehouse/contract';
 import type { AgentsApi } from '../features/agents/api.ts';
 import type { TokensApi } from '../features/tokens/api.ts';
 import type { TurnsApi } from '../features/turns/api.ts';
@@ -11,6 +11,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Handlers } from '../kernel/handlers.ts';
 import type { Log } from '../kernel/log.ts';
+import { Roster } from '../kernel/roster.ts';
 import type { Models } from '../llm/models.ts';
 import { type ClientAddress, createAddressOf } from './address.ts';
 import { bearerOf, createAuthenticator } from './auth.ts';
@@ -56,7 +57,7 @@ export interface Gateway extends AsyncDisposable {
   connections(): { readonly http: number; readonly websocket: number };
   /** Answers a request that came over the owner-only socket: no token is asked for and no limit holds. */
   serveOwner(incoming: IncomingMessage, outgoing: ServerResponse): void;
-  /** Stops accepting, tells probes and new calls so, closes sockets with 1001 as they fall idle; resolves when nothing runs any more or after `timeoutMs`. */
+  /** Accepts no new work and tells probes and new calls so (503), closes sockets with 1001 as they fall idle; resolves when nothing runs any more or after `timeoutMs`. */
   drain(timeoutMs: number): Promise<void>;
 }
 
@@ -85,16 +86,16 @@ export function createGateway(deps: GatewayDeps): Gateway {
   });
   const guard = createSocketGuard({ clock });
   const server = createListener({ maxConnections: config.maxConnections, isSocketPath: (path) => path === routes.ws.path });
-  const open = new Set<HttpCall>();
+  const open = new Roster<HttpCall>();
   let draining = false;
   let onSettled: (() => void) | undefined;
   let cancelSweep = clock.after(sweepMs, sweep);
 
   /** The order in which every request is checked; each step may end it. */
   async function serve(call: HttpCall, address: ClientAddress): Promise<void> {
-    call.outgoing.setHeader('x-request-id', call.requestId);
-    call.outgoing.setHeader('x-content-type-options', 'nosniff');
-    if (draining) call.outgoing.setHeader('connection', 'close');
+    call.setHeader('x-request-id', call.requestId);
+    call.setHeader('x-content-type-options', 'nosniff');
+    if (draining) call.setHeader('connection', 'close');
     const own = call.identity === owner;
     try {
       if (!own) origins.checkHost(call.incoming);
@@ -112,6 +113,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
       call.params = found.params;
       await handlers[found.name](call);
     } catch (error) {
+      // Who leaves out the Host, or names several, may mean other things otherwise than we read them.
+      if (error instanceof AppError && error.code === 'invalid_envelope') call.setHeader('connection', 'close');
       sendError(call, error, log);
     }
   }
@@ -126,10 +129,10 @@ export function createGateway(deps: GatewayDeps): Gateway {
   /** The key is the token only when it is a valid one: random tokens make no keys of their own. */
   function admit(call: HttpCall, address: ClientAddress): void {
     const quota = limiter.take(call.identity === undefined ? `address:${address.key}` : `token:${call.identity.tokenId}`);
-    call.outgoing.setHeader('ratelimit-limit', quota.limit);
-    call.outgoing.setHeader('ratelimit-remaining', quota.remaining);
-    call.outgoing.setHeader('ratelimit-reset', Math.ceil(quota.resetMs / 1000));
-    call.outgoing.setHeader('ratelimit-policy', limiter.policy);
+    call.setHeader('ratelimit-limit', String(quota.limit));
+    call.setHeader('ratelimit-remaining', String(quota.remaining));
+    call.setHeader('ratelimit-reset', String(Math.ceil(quota.resetMs / 1000)));
+    call.setHeader('ratelimit-policy', limiter.policy);
     if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
   }
 
@@ -142,10 +145,10 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const call = new HttpCall(incoming, outgoing, address.text);
     call.expectsContinue = how.expectsContinue ?? false;
     call.identity = how.identity;
-    open.add(call);
+    const leave = open.join(call);
     guard.begin(incoming.socket);
     outgoing.once('close', () => {
-      open.delete(call);
+      leave();
       guard.end(incoming.socket);
       // A stream that began before the drain could not announce the end of its connection.
       if (draining) setImmediate(() => server.closeIdleConnections());
@@ -177,25 +180,29 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   function onClientError(error: Error, socket: Duplex): void {
     const failure = protocolFailure(error);
-    // With an answer under way the bytes would be taken for a part of it.
-    if (failure === undefined || guard.busy(socket as Socket)) socket.destroy();
-    else writeRaw(socket, failure.status, failure.error);
+    const [call, ...others] = [...open.members()].filter(({ incoming }) => incoming.socket === socket);
+    // With an answer under way, or owed to a request before, the bytes would be taken for a part of it.
+    const unanswered = call === undefined || (others.length === 0 && !call.incoming.complete && !call.outgoing.headersSent);
+    if (failure !== undefined && unanswered) writeRaw(socket, failure.status, failure.error, call);
+    else socket.destroy();
   }
 
   server.on('request', (incoming, outgoing) => onRequest(incoming, outgoing));
   server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => onRequest(incoming, outgoing, { expectsContinue: true }));
+  // Other expectations may be passed over (RFC 9110 §10.1.1); node's own 417 has no body.
+  server.on('checkExpectation', (incoming: IncomingMessage, outgoing: ServerResponse) => onRequest(incoming, outgoing));
   server.on('upgrade', onUpgrade);
   server.on('clientError', onClientError);
   server.on('connection', (socket: Socket) => guard.track(socket));
 
   tokens.onRevoked((tokenId) => {
-    for (const call of open) if (call.streams && call.identity?.tokenId === tokenId) call.cut();
+    for (const call of open.members()) if (call.streams && call.identity?.tokenId === tokenId) call.cut();
   });
 
   /** Nothing in node ends a connection whose client does not read an answer that is complete. */
   function sweep(): void {
     const now = clock.monotonic();
-    for (const call of open) {
+    for (const call of open.members()) {
       if (!call.outgoing.writableEnded) continue;
       call.endedAtMs ??= now;
       if (now - call.endedAtMs >= untakenMs) call.cut();
@@ -210,9 +217,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   function stopAccepting(): void {
     if (draining) return;
     draining = true;
-    server.close();
     server.closeIdleConnections();
-    for (const call of open) if (!call.outgoing.headersSent) call.outgoing.setHeader('connection', 'close');
+    for (const call of open.members()) if (!call.outgoing.headersSent) call.setHeader('connection', 'close');
     door.drain();
   }
 
@@ -243,8 +249,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
     drain,
     async [Symbol.asyncDispose]() {
       stopAccepting();
+      server.close();
       cancelSweep();
-      for (const call of open) call.cut();
+      for (const call of open.members()) call.cut();
       door.terminate();
       for (const socket of guard.all()) socket.destroy();
     },
@@ -253,7 +260,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
 function notFound(call: HttpCall, allow: readonly string[]): AppError {
   if (allow.length === 0) return new AppError('not_found', 'No such path');
-  call.outgoing.setHeader('allow', allow.join(', '));
+  call.setHeader('allow', allow.join(', '));
   return new AppError('method_not_allowed', `This path takes ${allow.join(', ')}`);
 }
 
@@ -267,5 +274,5 @@ function authorize(call: HttpCall, route: Route): void {
     );
   }
   if (!allows(call.identity.scopes, route.scope))
-    throw new AppError('insufficient_scope', `Insufficient scope: requires '${route.scope}'`, { required: route.scope });
+    throw new AppError('insufficient_scope', `Insufficient scope: requires ${scopeWords(route.scope)}`, { required: route.scope });
 }

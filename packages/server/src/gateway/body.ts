@@ -68,7 +68,7 @@ function tooLarge(limit: number): AppError {
 
 /** The connection closes after the refusal: what is left of the body must not be taken for a request. */
 function refusedBody(call: HttpCall, error: AppError): AppError {
-  call.outgoing.setHeader('connection', 'close');
+  call.setHeader('connection', 'close');
   call.discardsBody = true;
   return error;
 }

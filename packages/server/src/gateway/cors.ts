@@ -4,9 +4,9 @@ const exposed = 'x-request-id, retry-after, ratelimit-limit, ratelimit-remaining
 
 /** Lets a page of `origin`, which was checked before, read the answer. */
 export function allowOrigin(call: HttpCall, origin: string): void {
-  call.outgoing.setHeader('access-control-allow-origin', origin);
-  call.outgoing.setHeader('access-control-expose-headers', exposed);
-  call.outgoing.setHeader('vary', 'origin');
+  call.setHeader('access-control-allow-origin', origin);
+  call.setHeader('access-control-expose-headers', exposed);
+  call.setHeader('vary', 'origin');
 }
 
 export function isPreflight(call: HttpCall): boolean {
@@ -17,10 +17,9 @@ export function isPreflight(call: HttpCall): boolean {
 export function answerPreflight(call: HttpCall, methods: readonly string[]): void {
   const wanted = call.incoming.headers['access-control-request-headers'];
   const named = wanted !== undefined && wanted.length <= 2_048 && /^[\w-]+(\s*,\s*[\w-]+)*$/.test(wanted) ? wanted : 'authorization, content-type';
-  call.outgoing.writeHead(204, {
-    'access-control-allow-methods': methods.join(', '),
-    'access-control-allow-headers': named,
-    'access-control-max-age': '600',
-  });
+  call.setHeader('access-control-allow-methods', methods.join(', '));
+  call.setHeader('access-control-allow-headers', named);
+  call.setHeader('access-control-max-age', '600');
+  call.writeHead(204);
   call.outgoing.end();
 }

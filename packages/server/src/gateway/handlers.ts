@@ -34,7 +34,7 @@ export function createRouteHandlers(
     openrpc: createDocumentRoute(documents.openrpc),
     rpc: createRpcRoute({ dispatch: parts.dispatch, bodyLimit, limiter: parts.limiter }),
     ws(call) {
-      call.outgoing.setHeader('upgrade', 'websocket');
+      call.setHeader('upgrade', 'websocket');
       sendError(call, new AppError('invalid_envelope', 'This path speaks WebSocket: connect with Upgrade: websocket'), log, 426);
     },
   };

@@ -50,6 +50,7 @@ export class HttpCall {
   /** When an answer was first seen complete but not yet taken by the client. */
   endedAtMs: number | undefined;
   #gone: AbortController | undefined;
+  readonly #headers: string[] = [];
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse, remoteAddress: string) {
     this.incoming = incoming;
@@ -62,6 +63,22 @@ export class HttpCall {
     this.path = path;
     this.search = search;
     this.family = familyOf(path);
+  }
+
+  /** Sets a header of the answer, by its lower-case name. Kept as the flat list that node writes without a second look: its own setter costs a map and two checks each. */
+  setHeader(name: string, value: string): void {
+    const headers = this.#headers;
+    for (let at = 0; at < headers.length; at += 2)
+      if (headers[at] === name) {
+        headers[at + 1] = value;
+        return;
+      }
+    headers.push(name, value);
+  }
+
+  /** Writes the status line with the headers that were set. */
+  writeHead(status: number): void {
+    this.outgoing.writeHead(status, this.#headers);
   }
 
   /** Aborted when the client is gone before it was answered in full, or when the server ends the call. */

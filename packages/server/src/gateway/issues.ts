@@ -23,7 +23,9 @@ export function issuesOf(error: z.ZodError): Issues {
         issues.push({ path: full, message: 'unknown field' });
       }
     } else if (issue.code === 'invalid_union' && issue.message === 'Invalid input' && issue.errors.length > 0) {
-      for (const inner of furthest(issue.errors)) add(inner, path);
+      const wanted = anyOf(issue.errors);
+      if (wanted !== undefined) issues.push({ path: path.join('.'), message: wanted });
+      else for (const inner of furthest(issue.errors)) add(inner, path);
     } else {
       issues.push({ path: path.join('.'), message: wording(issue) });
     }
@@ -38,10 +40,26 @@ function furthest(branches: readonly (readonly z.core.$ZodIssue[])[]): readonly 
   return branches.reduce((best, branch) => (depth(branch) > depth(best) ? branch : best));
 }
 
+/** One wording for a value that is of none of the types that a union takes; undefined when one branch took its type. */
+function anyOf(branches: readonly (readonly z.core.$ZodIssue[])[]): string | undefined {
+  const found = branches.map(([issue, ...others]) =>
+    others.length === 0 && issue?.code === 'invalid_type' && issue.path.length === 0 ? mismatch.exec(issue.message) : null,
+  );
+  const received = found[0]?.[2];
+  if (received === undefined || found.some((one) => one === null)) return undefined;
+  return required(`Invalid input: expected ${[...new Set(found.map((one) => one?.[1]))].join(' or ')}, received ${received}`);
+}
+
+const mismatch = /^Invalid input: expected (.+), received (\w+)$/;
+
 function wording(issue: z.core.$ZodIssue): string {
-  return issue.code === 'invalid_type' && issue.input === undefined && issue.message.endsWith('received undefined')
-    ? `required, ${issue.message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '')}`
-    : issue.message;
+  return issue.code === 'invalid_type' && issue.input === undefined ? required(issue.message) : issue.message;
+}
+
+function required(message: string): string {
+  return message.endsWith('received undefined')
+    ? `required, ${message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '')}`
+    : message;
 }
 
 /** One sentence for all of them. */

@@ -70,6 +70,16 @@ describe('strangers', () => {
     server.close();
   });
 
+  it.each([
+    ['a transfer coding that nobody knows', `transfer-encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
+    ['a chunk whose size is no number', `transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`],
+  ])('are told so in the shape of the route when a body is not framed right: %s (B9)', async (_what, rest) => {
+    await using fixture = await startGateway();
+    const client = connect(fixture.port);
+    client.socket.write(`POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${testTokens.all}\r\n${rest}`);
+    expect(await client.closed).toMatch(/^HTTP\/1\.1 400 [^]*connection: close[^]*"type":"invalid_request_error"/i);
+  });
+
   it('do not get the answer of another when bytes follow that are no request', async () => {
     const finish = Promise.withResolvers<void>();
     await using fixture = await startGateway({ turn: async () => (await finish.promise, { text: 'x' }) });

@@ -15,7 +15,8 @@ export function createListener(options: { readonly maxConnections: number; reado
     maxHeaderSize: 16 * 1024,
     // Longer than the idle time of common proxies (60 s), so that it is they who close.
     keepAliveTimeout: 75_000,
-    requireHostHeader: true,
+    // Asked for by the origin policy, whose answer has a body and a request id.
+    requireHostHeader: false,
     insecureHTTPParser: false,
     keepAlive: true,
     keepAliveInitialDelay: 60_000,

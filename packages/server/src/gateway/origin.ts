@@ -31,7 +31,8 @@ export function createOriginPolicy(config: {
     checkHost(incoming) {
       const host = incoming.headers.host ?? '';
       // Node takes the first of several; whatever stands in front of us may have taken another.
-      if (hostCount(incoming.rawHeaders) > 1) throw new AppError('invalid_envelope', 'A request must not have more than one Host');
+      const count = hostCount(incoming.rawHeaders);
+      if (count > 1 || (count === 0 && incoming.httpVersion === '1.1')) throw new AppError('invalid_envelope', 'A request must name one Host');
       if (accepted.has(host)) return;
       if (!answersTo(host))
         throw new AppError(

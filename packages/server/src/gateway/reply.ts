@@ -5,7 +5,9 @@ import type { HttpCall } from './http-call.ts';
 
 /** Answers with JSON text that is complete; headers set before on the node response stay. */
 export function sendJsonText(call: HttpCall, status: number, text: string): void {
-  call.outgoing.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(text) });
+  call.setHeader('content-type', 'application/json; charset=utf-8');
+  call.setHeader('content-length', String(Buffer.byteLength(text)));
+  call.writeHead(status);
   if (!call.discardsBody || call.expectsContinue || call.incoming.complete) {
     call.outgoing.end(text);
     return;
@@ -38,7 +40,7 @@ export function sendJson(call: HttpCall, status: number, body: object): void {
 }
 
 export function sendEmpty(call: HttpCall, status: number): void {
-  call.outgoing.writeHead(status);
+  call.writeHead(status);
   call.outgoing.end();
 }
 
@@ -56,12 +58,12 @@ export function sendError(call: HttpCall, failure: unknown, log: Log, status?: n
   }
   if (call.identity === undefined && !call.readsBody && hasBody(call)) {
     // A stranger's body is not waited for.
-    outgoing.setHeader('connection', 'close');
+    call.setHeader('connection', 'close');
     call.discardsBody = true;
   }
   const retryAfter = retryAfterSeconds(error);
-  if (retryAfter !== undefined) outgoing.setHeader('retry-after', retryAfter);
-  if (error.code === 'unauthenticated') outgoing.setHeader('www-authenticate', 'Bearer');
+  if (retryAfter !== undefined) call.setHeader('retry-after', String(retryAfter));
+  if (error.code === 'unauthenticated') call.setHeader('www-authenticate', 'Bearer');
   sendJson(call, status ?? error.entry.http, errorBody(call.family, error, call.requestId));
 }
 

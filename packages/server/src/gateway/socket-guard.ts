@@ -14,7 +14,6 @@ export interface SocketGuard {
   prove(socket: Socket): void;
   begin(socket: Socket): void;
   end(socket: Socket): void;
-  busy(socket: Socket): boolean;
   all(): Iterable<Socket>;
 }
 
@@ -70,7 +69,6 @@ export function createSocketGuard({
       const state = tracked.get(socket);
       if (state !== undefined) state.busy -= 1;
     },
-    busy: (socket) => (tracked.get(socket)?.busy ?? 0) > 0,
     all: () => tracked.keys(),
   };
 }

@@ -87,13 +87,12 @@ export class SseWriter {
   }
 
   #start(): void {
-    const { outgoing } = this.#call;
-    if (outgoing.headersSent) return;
-    outgoing.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-    });
+    const call = this.#call;
+    if (call.outgoing.headersSent) return;
+    call.setHeader('content-type', 'text/event-stream; charset=utf-8');
+    call.setHeader('cache-control', 'no-cache, no-transform');
+    call.setHeader('x-accel-buffering', 'no');
+    call.writeHead(200);
   }
 
   /** One timer per interval, not one per write: it looks when the last write was and sleeps for the rest. */

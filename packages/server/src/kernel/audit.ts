@@ -44,7 +44,11 @@ export function announceAudit(bus: EventBus, row: AuditRow): void {
 export const writeAudit = operation('audit.write', async (tx, row: AuditRow): Promise<void> => appendAudit(tx, row));
 
 /** Writes and announces a row of its own. */
-export async function recordAudit(deps: { readonly db: Db; readonly bus: EventBus; readonly clock: Clock }, call: CallContext, what: Audited): Promise<void> {
+export async function recordAudit(
+  deps: { readonly db: Db; readonly bus: EventBus; readonly clock: Clock },
+  call: CallContext,
+  what: Audited,
+): Promise<void> {
   const row = auditRow(call, deps.clock.now(), what);
   await deps.db.write(writeAudit, row);
   announceAudit(deps.bus, row);

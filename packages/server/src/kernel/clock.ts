@@ -14,7 +14,13 @@ let known = { day: Number.NaN, text: '' };
 /** The day in UTC as `YYYY-MM-DD`; asked for by every turn, so the last answer is kept. */
 export function today(clock: Clock): string {
   const day = Math.floor(clock.now() / dayMs);
-  if (day !== known.day) known = { day, text: Temporal.Instant.fromEpochMilliseconds(day * dayMs).toString().slice(0, 10) };
+  if (day !== known.day)
+    known = {
+      day,
+      text: Temporal.Instant.fromEpochMilliseconds(day * dayMs)
+        .toString()
+        .slice(0, 10),
+    };
   return known.text;
 }
 

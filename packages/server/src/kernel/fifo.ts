@@ -53,5 +53,8 @@ class LinkedList<T> implements Fifo<T> {
     else node.previous.next = node.next;
     if (node.next === undefined) this.#last = node.previous;
     else node.next.previous = node.previous;
+    // A dead node that reached the old generation would keep its neighbours alive.
+    node.previous = undefined;
+    node.next = undefined;
   }
 }

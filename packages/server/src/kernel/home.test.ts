@@ -1,4 +1,16 @@
-import { chmodSync, chownSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -33,7 +45,14 @@ describe('the first start', () => {
     const home = open();
     home.ensureToken();
     expect(home).toMatchObject({ firstStart: true, warnings: [] });
-    expect(Object.fromEntries(readdirSync(dir).map((name) => [name, modeOf(join(dir, name))]))).toEqual({ backups: '700', 'config.yaml': '600', data: '700', 'install.key': '600', token: '600', workspaces: '700' });
+    expect(Object.fromEntries(readdirSync(dir).map((name) => [name, modeOf(join(dir, name))]))).toEqual({
+      backups: '700',
+      'config.yaml': '600',
+      data: '700',
+      'install.key': '600',
+      token: '600',
+      workspaces: '700',
+    });
     expect([modeOf(dir), readFileSync(home.paths.configFile, 'utf8')]).toEqual(['700', '# empty\n']);
   });
 
@@ -63,7 +82,9 @@ describe('what others could read is refused, with the command that helps', () =>
   test.each([0o755, 0o750, 0o701])('a home of mode %o', (mode) => {
     mkdirSync(dir, { recursive: true });
     chmodSync(dir, mode);
-    expect(refusal(open)).toMatch(`other users of this machine have access (mode 0${mode.toString(8)}), and it holds secrets; close it with: chmod 700 ${dir}`);
+    expect(refusal(open)).toMatch(
+      `other users of this machine have access (mode 0${mode.toString(8)}), and it holds secrets; close it with: chmod 700 ${dir}`,
+    );
     expect(readdirSync(dir)).toEqual([]);
   });
 
@@ -126,7 +147,12 @@ describe('what is no home is refused', () => {
     expect(refusal(() => home.readConfig())).toMatch(/link to a file that does not exist/);
   });
 
-  test.each([['', /at least 32 characters/], ['short', /at least 32 characters/], [`${'a'.repeat(40)} ${'b'.repeat(40)}`, /one token/], ['x'.repeat(5000), /at most 1024 bytes/]])('a token file that holds %j', (content, expected) => {
+  test.each([
+    ['', /at least 32 characters/],
+    ['short', /at least 32 characters/],
+    [`${'a'.repeat(40)} ${'b'.repeat(40)}`, /one token/],
+    ['x'.repeat(5000), /at most 1024 bytes/],
+  ])('a token file that holds %j', (content, expected) => {
     const home = open();
     writeFileSync(home.paths.tokenFile, content, { mode: 0o600 });
     expect(refusal(() => home.readToken())).toMatch(expected);

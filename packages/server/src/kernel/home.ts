@@ -39,14 +39,18 @@ export function openHome(dir: string, options: { readonly template: () => string
 
   const firstStart = !existsSync(paths.configFile) && createOwnFile(paths.configFile, options.template());
   const { key, created } = openInstallKey(paths.keyFile);
-  const warnings = created && !firstStart && existsSync(`${paths.dataDir}/gatehouse.db`) ? [`${paths.keyFile} was missing and has been made anew: tokens made by tokens.create are void, make new ones`] : [];
+  const warnings =
+    created && !firstStart && existsSync(`${paths.dataDir}/gatehouse.db`)
+      ? [`${paths.keyFile} was missing and has been made anew: tokens made by tokens.create are void, make new ones`]
+      : [];
 
   const readToken = (): string | undefined => {
     const file = readOwnFile(paths.tokenFile, { maxBytes: 1024 });
     if (file === undefined) return undefined;
     checkPrivate(paths.tokenFile, file.stats, '600');
     const secret = file.text.trim();
-    if (secret.length < 32 || /\s/.test(secret)) throw new UnsafePathError(paths.tokenFile, 'expected one token of at least 32 characters; delete the file to have a new one made');
+    if (secret.length < 32 || /\s/.test(secret))
+      throw new UnsafePathError(paths.tokenFile, 'expected one token of at least 32 characters; delete the file to have a new one made');
     return secret;
   };
 
@@ -79,7 +83,11 @@ function readConfig(path: string): ConfigFile {
       try {
         file.chmod(0o600);
       } catch (error) {
-        throw new UnsafePathError(path, `holds secrets and others have access (mode ${modeOf(file.stats)}); close it with: chmod 600 ${quoted(path)}, or take the secrets from the environment as "\${NAME}"`, { cause: error });
+        throw new UnsafePathError(
+          path,
+          `holds secrets and others have access (mode ${modeOf(file.stats)}); close it with: chmod 600 ${quoted(path)}, or take the secrets from the environment as "\${NAME}"`,
+          { cause: error },
+        );
       }
       return `${path} holds secrets and had mode ${modeOf(file.stats)}; it is 0600 now`;
     },
@@ -100,7 +108,9 @@ function openFolder(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new UnsafePathError(path, `Gatehouse may not read and write here (mode ${modeOf(stats)}); allow it with: chmod 700 ${quoted(path)}`, { cause: error });
+    throw new UnsafePathError(path, `Gatehouse may not read and write here (mode ${modeOf(stats)}); allow it with: chmod 700 ${quoted(path)}`, {
+      cause: error,
+    });
   }
   // A umask can only take rights away, and too many taken would fail later.
   if (process.platform !== 'win32' && (stats.mode & 0o700) !== 0o700) chmodSync(path, 0o700);

@@ -53,6 +53,10 @@ function read(path: string): InstallKey | undefined {
   if (file === undefined) return undefined;
   checkPrivate(path, file.stats, '600');
   const hex = file.text.trim();
-  if (!/^[0-9a-f]{64}$/.test(hex)) throw new UnsafePathError(path, 'expected 64 hexadecimal digits; restore it from a backup (without it the tokens of the database are void), or delete it to begin with a new key');
+  if (!/^[0-9a-f]{64}$/.test(hex))
+    throw new UnsafePathError(
+      path,
+      'expected 64 hexadecimal digits; restore it from a backup (without it the tokens of the database are void), or delete it to begin with a new key',
+    );
   return new InstallKey(Buffer.from(hex, 'hex'));
 }

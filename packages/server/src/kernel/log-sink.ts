@@ -92,7 +92,7 @@ export function createFileSink(fd: number, onDropped: (count: number) => void): 
 function writeNow(fd: number, batch: Buffer): void {
   let rest = batch;
   const pause = new Int32Array(new SharedArrayBuffer(4));
-  for (let waited = 0; rest.length > 0 && waited < maxFlushMs; ) {
+  for (let waited = 0; rest.length > 0 && waited < maxFlushMs;) {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {

@@ -26,7 +26,10 @@ describe('lines', () => {
   test('pass the redactor as a whole, so that no field can hide a secret', () => {
     const redactor = createRedactor(['correct horse battery']);
     const { logger, lines } = collect({ redact: redactor.redact });
-    logger.log.info({ note: 'correct horse battery', nested: { list: ['x correct horse battery'] }, error: new Error('correct horse battery') }, 'correct horse battery');
+    logger.log.info(
+      { note: 'correct horse battery', nested: { list: ['x correct horse battery'] }, error: new Error('correct horse battery') },
+      'correct horse battery',
+    );
     expect(JSON.stringify(lines)).not.toContain('horse');
     expect(lines[0]).toMatchObject({ msg: '[REDACTED]' });
   });
@@ -69,7 +72,15 @@ test('a reset forgets what was set since the start', () => {
 const source = new URL('./logger.ts', import.meta.url).href;
 
 async function run(script: string, read: 'all' | 'nothing'): Promise<{ readonly code: unknown; readonly text: string }> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', `import { createLogger } from ${JSON.stringify(source)};\nconst logger = createLogger({ level: 'info', redact: (line) => line });\n${script}`], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `import { createLogger } from ${JSON.stringify(source)};\nconst logger = createLogger({ level: 'info', redact: (line) => line });\n${script}`,
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
   let text = '';
   if (read === 'all') child.stderr.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
   else child.stderr.destroy();
@@ -79,20 +90,32 @@ async function run(script: string, read: 'all' | 'nothing'): Promise<{ readonly 
 
 describe('standard error', () => {
   test('gets every line, in order, and the last one before the end', async () => {
-    const { code, text } = await run(`for (let i = 0; i < 5000; i++) { logger.log.info({ i }, 'line'); if (i % 500 === 0) await new Promise((done) => setTimeout(done, 5)); }\nawait new Promise((done) => setTimeout(done, 100)); logger.log.fatal({ i: 5000 }, 'last'); logger.flush(); process.exit(3);`, 'all');
+    const { code, text } = await run(
+      `for (let i = 0; i < 5000; i++) { logger.log.info({ i }, 'line'); if (i % 500 === 0) await new Promise((done) => setTimeout(done, 5)); }\nawait new Promise((done) => setTimeout(done, 100)); logger.log.fatal({ i: 5000 }, 'last'); logger.flush(); process.exit(3);`,
+      'all',
+    );
     expect(code).toBe(3);
-    const numbers = text.trimEnd().split('\n').map((line) => JSON.parse(line).i);
+    const numbers = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).i);
     expect(numbers).toEqual(Array.from({ length: 5001 }, (_, index) => index));
   });
 
   test('that nobody reads neither stops nor fills the process', async () => {
-    const { code } = await run(`for (let i = 0; i < 200000; i++) logger.log.info({ i, pad: 'x'.repeat(100) }, 'line');\nlogger.flush(); if (process.memoryUsage().rss > 400e6) process.exit(9); process.exit(0);`, 'nothing');
+    const { code } = await run(
+      `for (let i = 0; i < 200000; i++) logger.log.info({ i, pad: 'x'.repeat(100) }, 'line');\nlogger.flush(); if (process.memoryUsage().rss > 400e6) process.exit(9); process.exit(0);`,
+      'nothing',
+    );
     expect(code).toBe(0);
   });
 
   test('that is too slow is told how many lines it lost', async () => {
     const { text } = await run(`for (let i = 0; i < 100000; i++) logger.log.info({ i, pad: 'x'.repeat(100) }, 'line');\nlogger.flush();`, 'all');
-    const lines = text.trimEnd().split('\n').map((line) => JSON.parse(line));
+    const lines = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
     const dropped = lines.filter((line) => typeof line.dropped === 'number').reduce((sum, line) => sum + line.dropped, 0);
     expect(dropped).toBeGreaterThan(0);
     expect(lines.filter((line) => line.msg === 'line').length + dropped).toBe(100_000);

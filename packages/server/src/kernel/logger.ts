@@ -35,7 +35,10 @@ export interface LoggerOptions extends LogLevels {
 /** Structured log, one JSON object per line: `level`, `time` (milliseconds since the epoch), `module`, the fields, `msg`. */
 export function createLogger(options: LoggerOptions): Logger {
   const { write } = options;
-  const sink: LogSink = write === undefined ? createFileSink(2, (dropped) => root.warn({ dropped }, 'Log lines were dropped: whoever reads the log is too slow')) : { write, flush() {} };
+  const sink: LogSink =
+    write === undefined
+      ? createFileSink(2, (dropped) => root.warn({ dropped }, 'Log lines were dropped: whoever reads the log is too slow'))
+      : { write, flush() {} };
   const root: Pino = pino(
     {
       level: options.level,

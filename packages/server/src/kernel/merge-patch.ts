@@ -4,12 +4,12 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Objects merge, everything else replaces, `null` stays as a mark (see `withoutNulls`). Keys that reach the prototype are dropped. */
+/** Objects merge, everything else replaces, `null` stays as a mark (see `withoutNulls`). `__proto__` is dropped: to set it would change the object itself. */
 export function mergePatch(base: Json, patch: Json): Record<string, unknown> {
   const merged: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(patch)) {
-    if (key === '__proto__' || key === 'constructor' || key === 'prototype') continue;
-    const old = merged[key];
+    if (key === '__proto__') continue;
+    const old = Object.hasOwn(merged, key) ? merged[key] : undefined;
     merged[key] = isObject(value) ? mergePatch(isObject(old) ? old : {}, value) : value;
   }
   return merged;

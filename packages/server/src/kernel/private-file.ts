@@ -1,5 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, type Stats, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  type Stats,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
 /** A folder or file of the installation that cannot be used as it is, or that others could read; `message` says what to do. */
@@ -20,8 +33,16 @@ export function checkPrivate(path: string, stats: Stats, mode: string): void {
   // Windows has neither: the folder inherits the rights of the user's profile.
   if (windows || process.getuid === undefined) return;
   const uid = process.getuid();
-  if (stats.uid !== uid) throw new UnsafePathError(path, `belongs to user ${stats.uid}, and Gatehouse runs as user ${uid}; run it as the owner, or change the owner with: chown -R ${uid} ${quoted(path)}`);
-  if ((stats.mode & 0o077) !== 0) throw new UnsafePathError(path, `other users of this machine have access (mode ${modeOf(stats)}), and it holds secrets; close it with: chmod ${mode} ${quoted(path)}`);
+  if (stats.uid !== uid)
+    throw new UnsafePathError(
+      path,
+      `belongs to user ${stats.uid}, and Gatehouse runs as user ${uid}; run it as the owner, or change the owner with: chown -R ${uid} ${quoted(path)}`,
+    );
+  if ((stats.mode & 0o077) !== 0)
+    throw new UnsafePathError(
+      path,
+      `other users of this machine have access (mode ${modeOf(stats)}), and it holds secrets; close it with: chmod ${mode} ${quoted(path)}`,
+    );
 }
 
 export function modeOf(stats: Stats): string {
@@ -43,7 +64,10 @@ export interface ReadOptions {
  * The text of a file and what the system says of it, or undefined when there is none. Checked on the open descriptor,
  * so that nothing can be put in its place between the check and the read.
  */
-export function readOwnFile(path: string, options: ReadOptions): { readonly text: string; readonly stats: Stats; chmod(mode: number): void } | undefined {
+export function readOwnFile(
+  path: string,
+  options: ReadOptions,
+): { readonly text: string; readonly stats: Stats; chmod(mode: number): void } | undefined {
   const noFollow = windows || options.followLinks === true ? 0 : constants.O_NOFOLLOW;
   let fd: number;
   try {

@@ -72,21 +72,32 @@ describe('what looks like a secret', () => {
     expect(redact(text)).toBe(expected);
   });
 
-  test.each(['the bearer token is missing', 'task-management-of-everything', 'basic authorization', 'http://127.0.0.1:4766/v1', 'tokens: 5, key: value', 'a monkey ate the cookie', '-----BEGIN CERTIFICATE-----'])('%j is no secret', (text) => {
+  test.each([
+    'the bearer token is missing',
+    'task-management-of-everything',
+    'basic authorization',
+    'http://127.0.0.1:4766/v1',
+    'tokens: 5, key: value',
+    'a monkey ate the cookie',
+    '-----BEGIN CERTIFICATE-----',
+  ])('%j is no secret', (text) => {
     expect(redact(text)).toBe(text);
   });
 
-  test.each(['bearer ', 'sk-', 'eyJ', '://a:', '-----BEGIN PRIVATE KEY-----', '"secret":"', '?token=', '"a', 'authorization:   "a '])('a megabyte of %j takes linear time', (unit) => {
-    const time = (length: number) => {
-      const text = unit.repeat(length / unit.length);
-      const start = performance.now();
-      redact(text);
-      return performance.now() - start;
-    };
-    time(100_000);
-    // Quadratic time would be some minutes here.
-    expect(time(1_000_000)).toBeLessThan(2_000);
-  });
+  test.each(['bearer ', 'sk-', 'eyJ', '://a:', '-----BEGIN PRIVATE KEY-----', '"secret":"', '?token=', '"a', 'authorization:   "a '])(
+    'a megabyte of %j takes linear time',
+    (unit) => {
+      const time = (length: number) => {
+        const text = unit.repeat(length / unit.length);
+        const start = performance.now();
+        redact(text);
+        return performance.now() - start;
+      };
+      time(100_000);
+      // Quadratic time would be some minutes here.
+      expect(time(1_000_000)).toBeLessThan(2_000);
+    },
+  );
 });
 
 describe('in pieces', () => {
@@ -115,7 +126,10 @@ describe('in pieces', () => {
   });
 
   test('a secret without end neither fills the memory nor comes out', () => {
-    for (const [begin, unit, finish] of [['Bearer ', 'abcdefgh', ' end'], ['-----BEGIN PRIVATE KEY-----\n', 'MIIEabcd', '\n-----END PRIVATE KEY----- end']] as const) {
+    for (const [begin, unit, finish] of [
+      ['Bearer ', 'abcdefgh', ' end'],
+      ['-----BEGIN PRIVATE KEY-----\n', 'MIIEabcd', '\n-----END PRIVATE KEY----- end'],
+    ] as const) {
       const stream = redactor.stream();
       let said = stream.push(`start ${begin}`);
       for (let i = 0; i < 500; i++) said += stream.push(unit.repeat(128));
@@ -129,13 +143,18 @@ describe('in pieces', () => {
 test('no live secret survives, whatever is around it and however it is cut', () => {
   const secret = fc.stringMatching(/^[A-Za-z0-9/+ "\\-]{8,40}$/);
   fc.assert(
-    fc.property(fc.array(secret, { minLength: 1, maxLength: 4 }), fc.array(fc.oneof(fc.string(), fc.nat(3)), { maxLength: 12 }), fc.integer({ min: 1, max: 50 }), (secrets, parts, size) => {
-      const redactor = createRedactor(secrets);
-      const text = parts.map((part) => (typeof part === 'number' ? (secrets[part % secrets.length] ?? '') : part)).join('');
-      const whole = redactor.redact(text);
-      const pieces = throughStream(redactor, text, [size]);
-      for (const each of secrets) if (!'[REDACTED]'.includes(each)) expect([whole.includes(each), pieces.includes(each)]).toEqual([false, false]);
-    }),
+    fc.property(
+      fc.array(secret, { minLength: 1, maxLength: 4 }),
+      fc.array(fc.oneof(fc.string(), fc.nat(3)), { maxLength: 12 }),
+      fc.integer({ min: 1, max: 50 }),
+      (secrets, parts, size) => {
+        const redactor = createRedactor(secrets);
+        const text = parts.map((part) => (typeof part === 'number' ? (secrets[part % secrets.length] ?? '') : part)).join('');
+        const whole = redactor.redact(text);
+        const pieces = throughStream(redactor, text, [size]);
+        for (const each of secrets) if (!'[REDACTED]'.includes(each)) expect([whole.includes(each), pieces.includes(each)]).toEqual([false, false]);
+      },
+    ),
     { numRuns: 300 },
   );
 });

@@ -23,7 +23,8 @@ const patterns: readonly RegExp[] = [
   /("[\w-]{0,40}(?:authorization|api[_-]?key|private[_-]?key|passw(?:or)?d|passphrase|secret|token|cookie)\\?"[ \t]{0,8}:[ \t]{0,8}\\?")[^"\\]+/gi,
 ];
 /** One cheap scan decides for nearly every line that no pattern can apply. */
-const hint = /bearer|basic|auth|key|[spr]k[-_]|gh|glpat|gsk|xai|hf_|xox|whsec|npm_|AIza|AKIA|ASIA|eyJ|:\/\/|token|secret|passw|passphrase|cookie|[?&]sig|-----BEGIN/i;
+const hint =
+  /bearer|basic|auth|key|[spr]k[-_]|gh|glpat|gsk|xai|hf_|xox|whsec|npm_|AIza|AKIA|ASIA|eyJ|:\/\/|token|secret|passw|passphrase|cookie|[?&]sig|-----BEGIN/i;
 const pemBegin = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 const pemEnd = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 
@@ -71,10 +72,13 @@ export function createRedactor(secrets: Iterable<string> = []): Redactor {
     const spans: Span[] = [];
     if (anyLive?.test(text) === true) {
       // Each on its own, and from the next character on, so that of two that overlap none keeps its tail.
-      for (const form of live) for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + 1)) spans.push({ from: at, to: at + form.length, kind: 'exact' });
+      for (const form of live)
+        for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + 1)) spans.push({ from: at, to: at + form.length, kind: 'exact' });
     }
     if (hint.test(text)) {
-      for (const pattern of patterns) for (const match of text.matchAll(pattern)) spans.push({ from: match.index + (match[1]?.length ?? 0), to: match.index + match[0].length, kind: 'run' });
+      for (const pattern of patterns)
+        for (const match of text.matchAll(pattern))
+          spans.push({ from: match.index + (match[1]?.length ?? 0), to: match.index + match[0].length, kind: 'run' });
       spans.push(...pemSpans(text));
     }
     return merged(spans);
@@ -167,7 +171,10 @@ function createStream(spansOf: (text: string) => Span[], holdBack: () => number)
       if (kept !== undefined) cut = Math.min(cut, Math.max(0, kept.from - 128));
       for (const { from, to } of spans) if (from < cut && to > cut) cut = from;
       held = text.slice(cut);
-      return cover(text.slice(0, cut), spans.filter((span) => span.to <= cut));
+      return cover(
+        text.slice(0, cut),
+        spans.filter((span) => span.to <= cut),
+      );
     },
     end() {
       const rest = dropping === undefined ? cover(held, spansOf(held)) : '';

@@ -1,8 +1,10 @@
 import type { Clock } from '../kernel/clock.ts';
-import type { ModelError } from './model.ts';
+import type { ModelError, ModelErrorKind } from './model.ts';
 
 const capMs = 3_600_000;
 const growth = 5;
+
+type Refusal = Extract<ModelErrorKind, 'auth' | 'billing' | 'rate_limit'>;
 
 export interface Pause {
   readonly ms: number;
@@ -17,7 +19,7 @@ export interface Pause {
 export class Cooldowns {
   readonly #clock: Clock;
   readonly #firstMs: number;
-  readonly #byProvider = new Map<string, { until: number; failures: number }>();
+  readonly #byProvider = new Map<string, { until: number; failures: number; why: Refusal }>();
 
   constructor(clock: Clock, firstMs: number) {
     this.#clock = clock;
@@ -30,12 +32,17 @@ export class Cooldowns {
     return entry === undefined ? 0 : Math.max(0, Math.ceil(entry.until - this.#clock.monotonic()));
   }
 
+  /** What the provider refused with last; undefined when it is not left alone. */
+  reason(provider: string): Refusal | undefined {
+    return this.remainingMs(provider) === 0 ? undefined : this.#byProvider.get(provider)?.why;
+  }
+
   /** Begins a pause when the error asks for one. */
   failed(provider: string, error: ModelError): Pause | undefined {
     if (error.kind !== 'auth' && error.kind !== 'billing' && error.kind !== 'rate_limit') return undefined;
     const failures = (this.#byProvider.get(provider)?.failures ?? 0) + 1;
     const ms = Math.min(capMs, error.retryAfterMs ?? this.#firstMs * growth ** Math.min(failures - 1, 10));
-    this.#byProvider.set(provider, { until: this.#clock.monotonic() + ms, failures });
+    this.#byProvider.set(provider, { until: this.#clock.monotonic() + ms, failures, why: error.kind });
     return ms > 0 ? { ms, failures } : undefined;
   }
 

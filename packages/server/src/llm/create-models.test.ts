@@ -4,7 +4,7 @@ import type { EventKind, EventPayload } from '@gatehouse/contract';
 import { createStepClock, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type BusEvent, createEventBus } from '../kernel/event-bus.ts';
-import { silentLog } from '../kernel/log.ts';
+import { type Log, silentLog } from '../kernel/log.ts';
 import { ModelsConfig, ProvidersConfig } from './config.ts';
 import { createModels, type CreateModelsOptions } from './create-models.ts';
 import { type Probe, probeHttp } from './discover.ts';
@@ -122,6 +122,17 @@ describe('the catalog', () => {
     });
     expect(JSON.stringify(models.describeDiscovery())).not.toContain('k1');
   });
+
+  test.each(['nonsense', 'localhost:9/v1', 'ftp://127.0.0.1/v1'])(
+    'a moved base URL that is none (%s) sends no key to the vendor instead, and is told',
+    async (moved) => {
+      const warnings: string[] = [];
+      const log: Log = { ...silentLog, warn: (_fields, message) => void warnings.push(message) };
+      const models = await build({}, { env: { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: moved, GROQ_API_KEY: 'g' }, log });
+      expect(models.providers().map(({ id }) => id)).toEqual(['groq']);
+      expect(warnings).toEqual(['OPENAI_API_KEY is not used: OPENAI_BASE_URL must begin with http:// or https://']);
+    },
+  );
 
   test('does not look around when told not to', async () => {
     const models = await build({}, { env: { OPENAI_API_KEY: 'k' }, config: { discover: false } });
@@ -349,6 +360,20 @@ describe('fallback', () => {
     expect(first.served()).toBe(1);
     clock.advance(15_000);
     expect((await run(models, ['one/m'])).model.modelId).toBe('m');
+  });
+
+  test.each([
+    [401, 'auth'],
+    [402, 'billing'],
+  ])('a call that only finds providers which refused with %i fails as %s, not as a rate limit', async (status, kind) => {
+    const { first, second, models } = await pair();
+    first.queue({ status });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind, retryAfterMs: 60_000 });
+    expect(first.served()).toBe(1);
+    second.queue({ status: 429, headers: { 'retry-after': '20' } });
+    await expect(run(models, ['two/m'])).rejects.toMatchObject({ kind: 'rate_limit' });
+    await expect(run(models, ['one/m', 'two/m'])).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
   });
 
   test('three failures in a row degrade a provider, the next answer recovers it', async () => {

@@ -110,11 +110,11 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
 
 const offlineProvider: ProviderInfo = { id: 'offline', type: 'offline', baseUrl: '', source: 'built_in', apiKeyConfigured: true };
 
-async function findProviders({ providers, modelsConfig, env, probe }: CreateModelsOptions): Promise<readonly FoundProvider[]> {
+async function findProviders({ providers, modelsConfig, env, probe, log }: CreateModelsOptions): Promise<readonly FoundProvider[]> {
   const configured = Object.entries(providers);
   if (configured.length === 0) {
     if (!modelsConfig.discover) return [];
-    return [...findKeys(env), ...(probe === undefined ? [] : await findLocalServers(probe))];
+    return [...findKeys(env, log), ...(probe === undefined ? [] : await findLocalServers(probe))];
   }
   return Promise.all(
     configured.map(async ([id, config]): Promise<FoundProvider> => {

@@ -1,5 +1,6 @@
 import { get } from 'node:http';
 import * as z from 'zod';
+import type { Log } from '../kernel/log.ts';
 import { type ProviderConfig, type ProviderType, providerTypes } from './config.ts';
 import { vendors } from './vendors.ts';
 
@@ -31,13 +32,15 @@ const maxListBytes = 1_048_576;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Keys that tools of the vendors use too, in the order in which a default is chosen. */
-export function findKeys(env: Environment): readonly FoundProvider[] {
+export function findKeys(env: Environment, log: Log): readonly FoundProvider[] {
   const order: readonly ProviderType[] = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'openrouter', 'xai', 'deepseek', ...providerTypes];
   return [...new Set(order)].flatMap((type) => {
     const vendor = vendors[type];
     const keyName = vendor.keyEnv.find((name) => (env[name] ?? '').trim() !== '');
-    const baseUrl = baseUrlFromEnv(type, env) ?? vendor.baseUrl;
-    if (keyName === undefined || baseUrl === undefined) return [];
+    if (keyName === undefined) return [];
+    const baseUrl = baseUrlFromEnv(type, env);
+    if (baseUrl === null) log.warn({}, `${keyName} is not used: ${vendor.baseUrlEnv} must begin with http:// or https://`);
+    if (baseUrl === undefined || baseUrl === null) return [];
     return [
       {
         id: type,
@@ -50,11 +53,12 @@ export function findKeys(env: Environment): readonly FoundProvider[] {
   });
 }
 
-/** A moved base URL is obeyed: the key beside it may be meant for a proxy only. */
-function baseUrlFromEnv(type: ProviderType, env: Environment): string | undefined {
+/** A moved base URL is obeyed, and a bad one (null) is not passed over: the key beside it may be meant for a proxy only. */
+function baseUrlFromEnv(type: ProviderType, env: Environment): string | null | undefined {
   const vendor = vendors[type];
   const value = vendor.baseUrlEnv === undefined ? undefined : env[vendor.baseUrlEnv]?.trim();
-  if (value === undefined || value === '' || !URL.canParse(value)) return undefined;
+  if (value === undefined || value === '') return vendor.baseUrl;
+  if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) return null;
   const base = value.replace(/\/+$/, '');
   return vendor.wire === 'anthropic-messages' && !base.endsWith('/v1') ? `${base}/v1` : base;
 }

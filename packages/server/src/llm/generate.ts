@@ -129,10 +129,14 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
 
 function allCoolingDown(models: readonly ModelInfo[], cooldowns: Cooldowns): ModelError {
   if (models.length === 0) return new ModelError('bad_request', 'No model was named');
-  const retryAfterMs = Math.min(...models.map((model) => cooldowns.remainingMs(model.provider)));
+  const reasons = models.map((model) => cooldowns.reason(model.provider));
+  // Waiting helps only where one of them asked for it; a refused key stays what it is.
+  const kind = reasons.includes('rate_limit') ? 'rate_limit' : (reasons[0] ?? 'rate_limit');
+  const paused = models.filter((_, index) => kind !== 'rate_limit' || reasons[index] === kind);
+  const retryAfterMs = Math.min(...(paused.length === 0 ? models : paused).map((model) => cooldowns.remainingMs(model.provider)));
   const providers = [...new Set(models.map((model) => model.provider))].join(', ');
   return new ModelError(
-    'rate_limit',
+    kind,
     `Every provider of the list (${providers}) refused lately and is left alone for ${Math.ceil(retryAfterMs / 1000)} s more`,
     { retryAfterMs },
   );

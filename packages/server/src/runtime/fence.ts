@@ -1,4 +1,4 @@
-import { createHmac, hash, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { foldText, hiddenCharacters } from './hidden-text.ts';
 
 /** Where fenced text comes from, as shown to the model in the opening line: `source`, and what else helps to judge it. */
@@ -21,9 +21,8 @@ export interface Fence {
 
 export function createFence({ key }: { readonly key: Uint8Array }): Fence {
   // A key of its own, so that markers, which the model sees, say nothing about other uses of the root key.
-  const markerKey = createHmac('sha256', key).update('fence marker').digest('hex');
-  // A keyed prefix in one call, a quarter of the cost of an HMAC: the length of SHA-256 cannot be extended from half of a digest.
-  const markerOf = (text: string) => hash('sha256', `${markerKey}${text}`, 'hex').slice(0, 32);
+  const markerKey = createSecretKey(createHmac('sha256', key).update('fence marker').digest());
+  const markerOf = (text: string) => createHmac('sha256', markerKey).update(text).digest('hex').slice(0, 32);
   return {
     wrap(text, label, marker) {
       const attributes = printLabel(label);

@@ -31,7 +31,7 @@ const safety = 0.02;
 const leastOutputTokens = 16;
 const rememberedTexts = 64;
 /** Shorter ones are counted as fast as found, longer ones are not worth their memory. */
-const rememberedLengths = { from: 200, to: 20_000 };
+const rememberedLengths = { from: 100, to: 20_000 };
 
 /** Decides before a model call whether it fits into window and budget: input is counted and output reserved, the rest is the caller's. */
 export function createPlanCall(fitContext: FitContext, countTokens: CountTokens): (input: CallPlanInput) => CallPlan {

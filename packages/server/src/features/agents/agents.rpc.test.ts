@@ -47,7 +47,10 @@ describe('agents', () => {
       code: 'invalid_params',
       issues: expect.arrayContaining([expect.objectContaining({ path: 'config.maxSteps' })]),
     });
-    await expect(client.call('agents.create', { agentId: 'lost', config: { model: 'nobody/nothing' } })).rejects.toMatchObject({ code: 'invalid_params', issues: [expect.objectContaining({ path: 'config.model' })] });
+    await expect(client.call('agents.create', { agentId: 'lost', config: { model: 'nobody/nothing' } })).rejects.toMatchObject({
+      code: 'invalid_params',
+      issues: [expect.objectContaining({ path: 'config.model' })],
+    });
     await expect(client.call('agents.create', { agentId: 'Bad Id' })).rejects.toMatchObject({ code: 'invalid_params' });
     expect((await client.call('agents.list')).agents).toEqual(['default', 'filed']);
   });
@@ -69,7 +72,10 @@ describe('agents', () => {
     expect((await client.call('agent.execute', { message: 'hello', agentId: 'filed' })).finishReason).toBe('stop');
     await expect(client.call('agents.create', { agentId: 'filed' })).rejects.toMatchObject({ code: 'conflict' });
     await expect(client.call('agents.get', { agentId: 'nobody' })).rejects.toMatchObject({ code: 'not_found' });
-    await expect(client.call('agents.delete', { agentId: 'default' })).rejects.toMatchObject({ code: 'precondition_failed', message: 'Cannot delete default agent: default' });
+    await expect(client.call('agents.delete', { agentId: 'default' })).rejects.toMatchObject({
+      code: 'precondition_failed',
+      message: 'Cannot delete default agent: default',
+    });
     await expect(client.call('agents.delete', { agentId: 'filed' })).rejects.toMatchObject({ code: 'precondition_failed' });
   });
 
@@ -80,10 +86,44 @@ describe('agents', () => {
     await first.client.call('agents.suspend', { agentId: 'kept' });
     await first.server[Symbol.asyncDispose]();
     const second = await startTestServer({ homeDir: first.homeDir });
-    expect(await second.client.call('agents.get', { agentId: 'kept' })).toMatchObject({ config: { name: 'Kept' }, suspended: true, source: 'stored' });
+    expect(await second.client.call('agents.get', { agentId: 'kept' })).toMatchObject({
+      config: { name: 'Kept' },
+      suspended: true,
+      source: 'stored',
+    });
     expect(await second.client.call('agents.get', { agentId: 'default' })).toMatchObject({ config: { name: 'Renamed' }, source: 'file' });
     await second[Symbol.asyncDispose]();
     await first[Symbol.asyncDispose]();
+  });
+
+  test('an agent that was changed and then taken out of the file can be created anew', async () => {
+    const first = await startTestServer({ config: { agents: { default: { model: 'mock/mock-fast' }, brief: { name: 'Brief' } } } });
+    await first.client.call('agents.update', { agentId: 'brief', config: { name: 'Changed', maxSteps: 3 } });
+    await first.server[Symbol.asyncDispose]();
+    const second = await startTestServer({ homeDir: first.homeDir });
+    expect((await second.client.call('agents.list')).agents).toEqual(['default']);
+    expect(await second.client.call('agents.create', { agentId: 'brief' })).toMatchObject({ config: { name: 'Gate' } });
+    await second.server[Symbol.asyncDispose]();
+    const third = await startTestServer({ homeDir: first.homeDir });
+    expect(await third.client.call('agents.get', { agentId: 'brief' })).toMatchObject({ config: { name: 'Gate', maxSteps: 150 }, source: 'stored' });
+    await third[Symbol.asyncDispose]();
+    await second[Symbol.asyncDispose]();
+    await first[Symbol.asyncDispose]();
+  });
+
+  test('an unknown key of a change is refused by its path, also one that is to be reset', async () => {
+    const { client } = server;
+    for (const [config, path] of [
+      [{ colour: 'red' }, 'config.colour'],
+      [{ colour: null }, 'config.colour'],
+      [{ tools: { profil: null } }, 'config.tools.profil'],
+      [{ constructor: { prototype: { x: 1 } } }, 'config.constructor'],
+    ] as const) {
+      await expect(client.call('agents.update', { agentId: 'filed', config, dryRun: true })).rejects.toMatchObject({
+        code: 'invalid_params',
+        issues: [{ path, message: 'unknown field' }],
+      });
+    }
   });
 
   test('of parallel creations of one id exactly one succeeds', async () => {

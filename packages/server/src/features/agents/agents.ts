@@ -39,7 +39,14 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
   let changes: Promise<unknown> = Promise.resolve();
 
   function put(agentId: string, source: Agent['source'], config: AgentConfig, suspended: boolean): Agent {
-    const agent: Agent = { id: agentId, config, source, suspended, isDefault: agentId === deps.defaultId, workspaceDir: join(deps.workspacesDir, agentId) };
+    const agent: Agent = {
+      id: agentId,
+      config,
+      source,
+      suspended,
+      isDefault: agentId === deps.defaultId,
+      workspaceDir: join(deps.workspacesDir, agentId),
+    };
     agents.set(agentId, agent);
     return agent;
   }
@@ -50,7 +57,10 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
     if (row.source === 'file' && base === undefined) return;
     const parsed = AgentConfig.safeParse(withoutNulls(mergePatch(base ?? {}, change)));
     if (!parsed.success) {
-      deps.log.error({ agentId: row.id, issues: parsed.error.issues.map((issue) => issue.path.join('.')) }, 'The stored configuration of an agent no longer fits; the agent runs without it');
+      deps.log.error(
+        { agentId: row.id, issues: parsed.error.issues.map((issue) => issue.path.join('.')) },
+        'The stored configuration of an agent no longer fits; the agent runs without it',
+      );
       if (base === undefined) return;
     }
     stored.set(row.id, change);
@@ -63,7 +73,8 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
   function visible(agentId: string, call: CallContext): Agent {
     const agent = agents.get(agentId);
     const allowed = call.identity.agents;
-    if (agent === undefined || (allowed !== undefined && !allowed.includes(agentId))) throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
+    if (agent === undefined || (allowed !== undefined && !allowed.includes(agentId)))
+      throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
     return agent;
   }
 
@@ -74,18 +85,35 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
   }
 
   function checkModels(config: AgentConfig): void {
-    const named: [string, string | undefined][] = [['config.model', config.model], ...config.fallbackModels.map((name, index): [string, string] => [`config.fallbackModels.${index}`, name])];
+    const named: [string, string | undefined][] = [
+      ['config.model', config.model],
+      ...config.fallbackModels.map((name, index): [string, string] => [`config.fallbackModels.${index}`, name]),
+    ];
     for (const [operation, choice] of Object.entries(config.operationModels)) named.push([`config.operationModels.${operation}.model`, choice.model]);
-    const issues = named.filter(([, name]) => name !== undefined && !deps.knowsModel(name)).map(([path, name]) => ({ path, message: `no configured provider has a model "${name}"` }));
+    const issues = named
+      .filter(([, name]) => name !== undefined && !deps.knowsModel(name))
+      .map(([path, name]) => ({ path, message: `no configured provider has a model "${name}"` }));
     const first = issues[0];
     if (first !== undefined) throw new AppError('invalid_params', `${first.path}: ${first.message}`, { param: first.path, issues });
   }
 
   /** Saves a change of configuration or suspension with its audit row, then lets it take effect. */
-  async function save(call: CallContext, agent: Agent, next: { config: AgentConfig; stored: Record<string, unknown>; suspended: boolean }, action: string): Promise<Agent> {
+  async function save(
+    call: CallContext,
+    agent: Agent,
+    next: { config: AgentConfig; stored: Record<string, unknown>; suspended: boolean },
+    action: string,
+  ): Promise<Agent> {
     const atMs = deps.clock.now();
     const audit = auditRow(call, atMs, { actionType: action, classification: 'mutate', target: agent.id });
-    await deps.db.write(saveAgent, { id: agent.id, source: agent.source, configJson: JSON.stringify(next.stored), suspended: next.suspended ? 1 : 0, atMs, audit });
+    await deps.db.write(saveAgent, {
+      id: agent.id,
+      source: agent.source,
+      configJson: JSON.stringify(next.stored),
+      suspended: next.suspended ? 1 : 0,
+      atMs,
+      audit,
+    });
     stored.set(agent.id, next.stored);
     announceAudit(deps.bus, audit);
     return put(agent.id, agent.source, next.config, next.suspended);
@@ -94,8 +122,14 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
   function setSuspended(call: CallContext, agentId: string, suspended: boolean): Promise<Agent> {
     return inTurn(async () => {
       const agent = visible(agentId, call);
-      if (agent.suspended === suspended) throw new AppError('precondition_failed', suspended ? `Agent already suspended: ${agentId}` : `Agent is not suspended: ${agentId}`);
-      return save(call, agent, { config: agent.config, stored: stored.get(agentId) ?? {}, suspended }, suspended ? 'agents.suspend' : 'agents.resume');
+      if (agent.suspended === suspended)
+        throw new AppError('precondition_failed', suspended ? `Agent already suspended: ${agentId}` : `Agent is not suspended: ${agentId}`);
+      return save(
+        call,
+        agent,
+        { config: agent.config, stored: stored.get(agentId) ?? {}, suspended },
+        suspended ? 'agents.suspend' : 'agents.resume',
+      );
     });
   }
 
@@ -111,7 +145,12 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
   };
 
   const methods: AgentMethods = {
-    'agents.list': async (_params, call) => ({ agents: api.list().map((agent) => agent.id).filter((id) => call.identity.agents?.includes(id) ?? true) }),
+    'agents.list': async (_params, call) => ({
+      agents: api
+        .list()
+        .map((agent) => agent.id)
+        .filter((id) => call.identity.agents?.includes(id) ?? true),
+    }),
 
     'agents.get': async ({ agentId }, call) => {
       const { config, source, suspended, isDefault, workspaceDir } = visible(agentId, call);
@@ -122,7 +161,8 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
       inTurn(async () => {
         const config = given ?? AgentConfig.parse({});
         if (agents.has(agentId)) throw new AppError('conflict', `Agent already exists: ${agentId}`, { param: 'agentId' });
-        if (call.identity.agents !== undefined) throw new AppError('denied', 'A token that is limited to some agents cannot create one', { param: 'agentId' });
+        if (call.identity.agents !== undefined)
+          throw new AppError('denied', 'A token that is limited to some agents cannot create one', { param: 'agentId' });
         checkModels(config);
         const atMs = deps.clock.now();
         const audit = auditRow(call, atMs, { actionType: 'agents.create', classification: 'mutate', target: agentId });
@@ -138,7 +178,7 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
       inTurn(async () => {
         const agent = visible(agentId, call);
         const change = mergePatch(stored.get(agentId) ?? {}, patch);
-        const config = parsePatched(mergePatch(configured.get(agentId) ?? {}, change));
+        const config = parsePatched(mergePatch(configured.get(agentId) ?? {}, change), patch);
         checkModels(config);
         if (dryRun) return { agentId, config, updated: false, dryRun: true as const };
         await save(call, agent, { config, stored: change, suspended: agent.suspended }, 'agents.update');
@@ -149,7 +189,8 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
       inTurn(async () => {
         const agent = visible(agentId, call);
         if (agent.isDefault) throw new AppError('precondition_failed', `Cannot delete default agent: ${agentId}`);
-        if (agent.source === 'file') throw new AppError('precondition_failed', `Agent ${agentId} is defined in config.yaml; take it out of the file and restart`);
+        if (agent.source === 'file')
+          throw new AppError('precondition_failed', `Agent ${agentId} is defined in config.yaml; take it out of the file and restart`);
         const atMs = deps.clock.now();
         const audit = auditRow(call, atMs, { actionType: 'agents.delete', classification: 'destructive', target: agentId });
         await deps.db.write(deleteAgent, { id: agentId, audit });
@@ -167,9 +208,22 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
   return { api, methods };
 }
 
-function parsePatched(merged: Record<string, unknown>): AgentConfig {
+function parsePatched(merged: Record<string, unknown>, patch: Readonly<Record<string, unknown>>): AgentConfig {
   const parsed = AgentConfig.safeParse(withoutNulls(merged));
-  if (parsed.success) return parsed.data;
-  const issues = parsed.error.issues.map((issue: z.core.$ZodIssue) => ({ path: ['config', ...issue.path].join('.'), message: issue.message }));
-  throw new AppError('invalid_params', issues.map((issue) => `${issue.path}: ${issue.message}`).join('; '), { issues, ...(issues[0] && { param: issues[0].path }) });
+  // A key that is reset is gone from the merged object, so unknown ones are looked for in the patch itself.
+  const unknown = unknownKeys(AgentConfig.safeParse(patch).error);
+  if (parsed.success && unknown.length === 0) return parsed.data;
+  const wrong =
+    parsed.error?.issues
+      .filter((issue) => issue.code !== 'unrecognized_keys')
+      .map((issue) => ({ path: ['config', ...issue.path].join('.'), message: issue.message })) ?? [];
+  const issues = [...wrong, ...unknown.map((path) => ({ path: ['config', ...path].join('.'), message: 'unknown field' }))];
+  throw new AppError('invalid_params', issues.map((issue) => `${issue.path}: ${issue.message}`).join('; '), {
+    issues,
+    ...(issues[0] && { param: issues[0].path }),
+  });
+}
+
+function unknownKeys(error: z.ZodError | undefined): PropertyKey[][] {
+  return (error?.issues ?? []).flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : []));
 }

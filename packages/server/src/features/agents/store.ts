@@ -10,17 +10,38 @@ export interface AgentRow {
   readonly suspended: number;
 }
 
-const all = query<object, AgentRow>(({ db }) => db.selectFrom('agent').select(['id', 'source', 'config_json as configJson', 'suspended']).orderBy('id'));
+const all = query<object, AgentRow>(({ db }) =>
+  db.selectFrom('agent').select(['id', 'source', 'config_json as configJson', 'suspended']).orderBy('id'),
+);
 
 export const listAgents = operation('agents.list', async (tx): Promise<AgentRow[]> => tx.all(all, {}));
 
 type Change = AgentRow & { readonly atMs: number };
 
-const insert = query<Change>(({ db, p }) =>
+/** What was once stored over a file entry is no agent any more when the entry is gone: it gives way. */
+const insert = query<Change>(({ db, sql, p }) =>
   db
     .insertInto('agent')
-    .values({ id: p('id'), source: p('source'), config_json: p('configJson'), suspended: p('suspended'), created_at_ms: p('atMs'), updated_at_ms: p('atMs') })
-    .onConflict((conflict) => conflict.column('id').doNothing()),
+    .values({
+      id: p('id'),
+      source: p('source'),
+      config_json: p('configJson'),
+      suspended: p('suspended'),
+      created_at_ms: p('atMs'),
+      updated_at_ms: p('atMs'),
+    })
+    .onConflict((conflict) =>
+      conflict
+        .column('id')
+        .doUpdateSet({
+          source: sql`excluded.source`,
+          config_json: sql`excluded.config_json`,
+          suspended: sql`excluded.suspended`,
+          created_at_ms: sql`excluded.created_at_ms`,
+          updated_at_ms: sql`excluded.updated_at_ms`,
+        })
+        .where('agent.source', '=', 'file'),
+    ),
 );
 
 export const insertAgent = operation('agents.insert', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {
@@ -32,8 +53,19 @@ export const insertAgent = operation('agents.insert', async (tx, input: Change &
 const upsert = query<Change>(({ db, sql, p }) =>
   db
     .insertInto('agent')
-    .values({ id: p('id'), source: p('source'), config_json: p('configJson'), suspended: p('suspended'), created_at_ms: p('atMs'), updated_at_ms: p('atMs') })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ config_json: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updated_at_ms: sql`excluded.updated_at_ms` })),
+    .values({
+      id: p('id'),
+      source: p('source'),
+      config_json: p('configJson'),
+      suspended: p('suspended'),
+      created_at_ms: p('atMs'),
+      updated_at_ms: p('atMs'),
+    })
+    .onConflict((conflict) =>
+      conflict
+        .column('id')
+        .doUpdateSet({ config_json: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updated_at_ms: sql`excluded.updated_at_ms` }),
+    ),
 );
 
 export const saveAgent = operation('agents.save', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {

@@ -9,15 +9,18 @@ import type { Agent, AgentsApi } from '../agents/api.ts';
 export interface ModelMethodsDeps {
   readonly models: Models;
   readonly agents: AgentsApi;
+  /** Takes out the secrets that an address may carry. */
+  readonly redactText: (text: string) => string;
 }
 
 /** `models.*` and `agent.getOperationModels`: views of the catalog; none of them calls a provider (json-rpc.md §4). */
 export function createModelMethods({
   models,
   agents,
+  redactText,
 }: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
   const ofProvider = (provider: string) => models.list().filter((model) => model.provider === provider);
-  const baseUrlOf = (provider: string) => models.providers().find(({ id }) => id === provider)?.baseUrl ?? '';
+  const baseUrlOf = (provider: string) => redactText(models.providers().find(({ id }) => id === provider)?.baseUrl ?? '');
   return {
     'models.list_providers': async () => {
       const providers = models
@@ -31,8 +34,8 @@ export function createModelMethods({
         const listed = ofProvider(provider).map((model) => ({ provider, ...listedModel(model, baseUrlOf(provider)) }));
         return { models: listed, total: listed.length };
       }
-      const providers = models.providers().map(({ id, baseUrl }) => {
-        const listed = ofProvider(id).map((model) => listedModel(model, baseUrl));
+      const providers = models.providers().map(({ id }) => {
+        const listed = ofProvider(id).map((model) => listedModel(model, baseUrlOf(id)));
         return { name: id, modelCount: listed.length, models: listed };
       });
       return { providers, totalModels: models.list().length };
@@ -57,7 +60,7 @@ function primaryOf(models: Models, agent: Agent): ModelInfo | undefined {
   return agent.config.model === undefined ? models.defaultModel() : models.resolve(agent.config.model);
 }
 
-function testProvider({ models, agents }: ModelMethodsDeps, provider: string, call: CallContext) {
+function testProvider({ models, agents }: Pick<ModelMethodsDeps, 'models' | 'agents'>, provider: string, call: CallContext) {
   const info = models.providers().find(({ id }) => id === provider);
   const agentsUsing = agents.list().flatMap((agent) => {
     const primary = visible(call, agent.id) ? primaryOf(models, agent) : undefined;
@@ -98,7 +101,7 @@ function testProvider({ models, agents }: ModelMethodsDeps, provider: string, ca
   };
 }
 
-function operationModels({ models, agents }: ModelMethodsDeps, asked: string | undefined, call: CallContext) {
+function operationModels({ models, agents }: Pick<ModelMethodsDeps, 'models' | 'agents'>, asked: string | undefined, call: CallContext) {
   const agentId = asked ?? agents.defaultId;
   const agent = visible(call, agentId) ? agents.find(agentId) : undefined;
   if (agent === undefined) throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });

@@ -4,6 +4,7 @@ import type { CallContext } from '../../kernel/call-context.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import { createEventBus } from '../../kernel/event-bus.ts';
 import { silentLog } from '../../kernel/log.ts';
+import { createRedactor } from '../../kernel/redact.ts';
 import { ModelsConfig, ProvidersConfig } from '../../llm/config.ts';
 import { createModels } from '../../llm/create-models.ts';
 import type { Models } from '../../llm/models.ts';
@@ -59,6 +60,7 @@ beforeAll(async () => {
         models: [{ id: 'large', cost: { input: 1, output: 2 } }, { id: 'small' }],
       },
       empty: { type: 'vllm' },
+      proxied: { type: 'openai-compatible', baseUrl: 'http://user:page-password@127.0.0.1:9/v1?key=query-secret', models: [{ id: 'hidden' }] },
     }),
     modelsConfig: ModelsConfig.parse({}),
     env: {},
@@ -67,13 +69,13 @@ beforeAll(async () => {
     clock: systemClock,
     log: silentLog,
   });
-  methods = createModelMethods({ models, agents });
+  methods = createModelMethods({ models, agents, redactText: createRedactor().redact });
 });
 afterAll(() => models[Symbol.asyncDispose]());
 
 describe('models', () => {
   test('providers are listed by id, sorted', async () => {
-    expect(await methods['models.list_providers']({}, call())).toEqual({ providers: ['empty', 'local', 'other'], count: 3 });
+    expect(await methods['models.list_providers']({}, call())).toEqual({ providers: ['empty', 'local', 'other', 'proxied'], count: 4 });
   });
 
   test('models of one provider, of an unknown one, and of all', async () => {
@@ -96,9 +98,16 @@ describe('models', () => {
         { name: 'other', modelCount: 1 },
         { name: 'local', modelCount: 2 },
         { name: 'empty', modelCount: 0 },
+        { name: 'proxied', modelCount: 1 },
       ],
-      totalModels: 3,
+      totalModels: 4,
     });
+  });
+
+  test('an address is shown without the secrets in it', async () => {
+    const views = JSON.stringify([await methods['models.list']({}, call()), await methods['models.list']({ provider: 'proxied' }, call())]);
+    expect(views).toContain('127.0.0.1:9/v1?key=');
+    expect(views).not.toMatch(/page-password|query-secret/);
   });
 
   test('a provider is checked against the catalog', async () => {

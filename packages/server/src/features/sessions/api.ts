@@ -40,6 +40,11 @@ export interface NewMessages {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costNano: number;
-  readonly messages: readonly { readonly role: MessageRow['role']; readonly content: string; readonly toolJson: string | null; readonly createdAtMs: number }[];
+  readonly messages: readonly {
+    readonly role: MessageRow['role'];
+    readonly content: string;
+    readonly toolJson: string | null;
+    readonly createdAtMs: number;
+  }[];
   readonly atMs: number;
 }

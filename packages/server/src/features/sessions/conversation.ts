@@ -27,6 +27,16 @@ export function parseSessionKey(key: SessionKeyParts | string): SessionKeyParts 
  * same key have two conversations; fields are length-delimited, so no field can spill into its neighbour.
  */
 export function conversationRef(agentId: string, principalId: string, key: SessionKeyParts): string {
-  const fields = ['gatehouse conversation', '1', tenantId, agentId, 'principal-key', principalId, key.userId, key.channelId, ...(key.peerId === undefined ? [] : [key.peerId])];
+  const fields = [
+    'gatehouse conversation',
+    '1',
+    tenantId,
+    agentId,
+    'principal-key',
+    principalId,
+    key.userId,
+    key.channelId,
+    ...(key.peerId === undefined ? [] : [key.peerId]),
+  ];
   return `cv_${hash('sha256', fields.map((field) => `${Buffer.byteLength(field)}:${field}`).join(''), 'base64url')}`;
 }

@@ -68,7 +68,9 @@ describe('sessions', () => {
       expect({ ...(foreign as object), requestId: '' }).toEqual({ ...(missing as object), requestId: '' });
       expect((foreign as Error).message).toBe((missing as Error).message);
     }
-    await expect(two.call('agent.execute', { message: 'intrude', conversationRef: mine.conversationRef })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(two.call('agent.execute', { message: 'intrude', conversationRef: mine.conversationRef })).rejects.toMatchObject({
+      code: 'not_found',
+    });
     await expect(server.client.call('session.history', { sessionKey })).rejects.toMatchObject({ code: 'precondition_failed' });
     expect((await server.client.call('session.history', { conversationRef: mine.conversationRef })).messages[0]?.content).toBe('private');
   });
@@ -76,7 +78,12 @@ describe('sessions', () => {
   test('no key can imitate another: separators inside a part stay inside', async () => {
     const { client } = server;
     const refs = new Set<string>();
-    for (const sessionKey of [{ userId: 'a', channelId: 'b', peerId: 'c' }, { userId: 'a:b', channelId: 'c' }, { userId: 'a', channelId: 'b:c' }, { userId: 'a%3Ab', channelId: 'c' }]) {
+    for (const sessionKey of [
+      { userId: 'a', channelId: 'b', peerId: 'c' },
+      { userId: 'a:b', channelId: 'c' },
+      { userId: 'a', channelId: 'b:c' },
+      { userId: 'a%3Ab', channelId: 'c' },
+    ]) {
       const reply = await client.call('agent.execute', { message: 'x', sessionKey });
       refs.add(reply.conversationRef);
       const again = await client.call('session.history', { sessionKey: reply.sessionKey });
@@ -114,7 +121,9 @@ describe('sessions', () => {
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => client.call('agent.execute', { message: `m${i}`, sessionKey })));
     expect(replies.every((reply) => reply.finishReason === 'stop')).toBe(true);
     const { messages } = await client.call('session.history', { sessionKey, limit: 100 });
-    expect(messages.filter((message) => message.role === 'user').map((message) => message.content)).toEqual(Array.from({ length: 20 }, (_, i) => `m${i}`));
+    expect(messages.filter((message) => message.role === 'user').map((message) => message.content)).toEqual(
+      Array.from({ length: 20 }, (_, i) => `m${i}`),
+    );
     expect(messages.map((message) => message.role)).toEqual(Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? 'user' : 'assistant')));
     expect(seen).toBe(20);
     provider.setAnswer(undefined);

@@ -12,7 +12,15 @@ import type { AgentsApi } from '../agents/api.ts';
 import type { ConversationAddress } from '../turns/api.ts';
 import type { MessageRow, SessionsApi } from './api.ts';
 import { conversationRef, parseSessionKey, printSessionKey, tenantId } from './conversation.ts';
-import { archiveConversation, type ConversationRow, findConversation, findConversationsByKey, listConversations, readMessages, readTail } from './store.ts';
+import {
+  archiveConversation,
+  type ConversationRow,
+  findConversation,
+  findConversationsByKey,
+  listConversations,
+  readMessages,
+  readTail,
+} from './store.ts';
 
 type SessionMethods = HandlersOf<`session.${'status' | 'list' | 'history' | 'delete' | 'export'}`>;
 
@@ -63,8 +71,13 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
     const row = await deps.db.read(findConversation, { ref: own.ref });
     if (row !== undefined && mayReach(row, call)) return row;
     if (!isAdmin(call) || address.sessionKey === undefined) throw notFound();
-    const others = (await deps.db.read(findConversationsByKey, { agentId: own.agentId, sessionKey: own.sessionKey })).filter((other) => mayReach(other, call));
-    if (others.length > 1) throw new AppError('precondition_failed', `Several conversations have the key ${own.sessionKey}; name one by conversationRef`, { param: 'sessionKey' });
+    const others = (await deps.db.read(findConversationsByKey, { agentId: own.agentId, sessionKey: own.sessionKey })).filter((other) =>
+      mayReach(other, call),
+    );
+    if (others.length > 1)
+      throw new AppError('precondition_failed', `Several conversations have the key ${own.sessionKey}; name one by conversationRef`, {
+        param: 'sessionKey',
+      });
     if (others[0] === undefined) throw notFound();
     return others[0];
   }
@@ -83,7 +96,11 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
   async function allMessages(row: ConversationRow): Promise<StoredMessage[]> {
     const messages: StoredMessage[] = [];
     for (let offset = 0; offset < row.messageCount; offset += exportPage) {
-      messages.push(...(await deps.db.read(readMessages, { conversationId: row.id, offset, limit: Math.min(exportPage, row.messageCount - offset) })).map(toStoredMessage));
+      messages.push(
+        ...(await deps.db.read(readMessages, { conversationId: row.id, offset, limit: Math.min(exportPage, row.messageCount - offset) })).map(
+          toStoredMessage,
+        ),
+      );
     }
     return messages;
   }
@@ -94,7 +111,8 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
       const own = keyOf(address, call);
       const row = named ? await existing(address, call) : await deps.db.read(findConversation, { ref: own.ref });
       const agent = deps.agents.find(row?.agentId ?? own.agentId);
-      if (agent === undefined || (call.identity.agents !== undefined && !call.identity.agents.includes(agent.id))) throw new AppError('not_found', `Agent not found: ${row?.agentId ?? own.agentId}`, { param: 'agentId' });
+      if (agent === undefined || (call.identity.agents !== undefined && !call.identity.agents.includes(agent.id)))
+        throw new AppError('not_found', `Agent not found: ${row?.agentId ?? own.agentId}`, { param: 'agentId' });
       const ref = row?.ref ?? own.ref;
       return {
         conversationRef: ref,
@@ -142,7 +160,13 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
       const messages = await allMessages(row);
       return {
         ...identityOf(row),
-        metadata: { kind: row.kind, tenantId, tokensUsed: { input: row.inputTokens, output: row.outputTokens, total: row.inputTokens + row.outputTokens }, totalCost: dollars(row.costNano), turns: row.turnCount },
+        metadata: {
+          kind: row.kind,
+          tenantId,
+          tokensUsed: { input: row.inputTokens, output: row.outputTokens, total: row.inputTokens + row.outputTokens },
+          totalCost: dollars(row.costNano),
+          turns: row.turnCount,
+        },
         messages,
         messageCount: messages.length,
         createdAt: row.createdAtMs,
@@ -155,10 +179,20 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
       return deps.alone(found.ref, call, async () => {
         const atMs = deps.clock.now();
         const archiveId = newId('ar');
-        const audit = auditRow(call, atMs, { actionType: 'session.delete', classification: 'destructive', target: found.ref, metadata: { archiveId } });
+        const audit = auditRow(call, atMs, {
+          actionType: 'session.delete',
+          classification: 'destructive',
+          target: found.ref,
+          metadata: { archiveId },
+        });
         const row = await deps.db.write(archiveConversation, { ref: found.ref, archiveId, atMs, audit });
         announceAudit(deps.bus, audit);
-        return { ...identityOf(row), deleted: true as const, archiveId, transcript: { messageCount: row.messageCount, createdAt: row.createdAtMs, updatedAt: row.updatedAtMs } };
+        return {
+          ...identityOf(row),
+          deleted: true as const,
+          archiveId,
+          transcript: { messageCount: row.messageCount, createdAt: row.createdAtMs, updatedAt: row.updatedAtMs },
+        };
       });
     },
   };
@@ -172,7 +206,14 @@ const dollars = (nano: number) => nano / 1e9;
 const identityOf = (row: ConversationRow) => ({ conversationRef: row.ref, sessionKey: row.sessionKey, agentId: row.agentId });
 
 function toSummary(row: ConversationRow): ResultInput<'session.list'>['sessions'][number] {
-  return { ...identityOf(row), kind: row.kind, messageCount: row.messageCount, totalTokens: row.inputTokens + row.outputTokens, createdAt: row.createdAtMs, updatedAt: row.updatedAtMs };
+  return {
+    ...identityOf(row),
+    kind: row.kind,
+    messageCount: row.messageCount,
+    totalTokens: row.inputTokens + row.outputTokens,
+    createdAt: row.createdAtMs,
+    updatedAt: row.updatedAtMs,
+  };
 }
 
 function toStoredMessage(row: MessageRow): StoredMessage {

@@ -81,7 +81,15 @@ const growConversation = query<Growth, { id: number; lastSeq: number }>(({ db, s
     .returning(['id', 'last_seq as lastSeq']),
 );
 
-const insertMessage = query<{ conversationId: number; seq: number; turnId: string; role: string; content: string; toolJson: string | null; createdAtMs: number }>(({ db, p }) =>
+const insertMessage = query<{
+  conversationId: number;
+  seq: number;
+  turnId: string;
+  role: string;
+  content: string;
+  toolJson: string | null;
+  createdAtMs: number;
+}>(({ db, p }) =>
   db.insertInto('message').values({
     conversation_id: p('conversationId'),
     seq: p('seq'),
@@ -136,11 +144,20 @@ export const findConversation = operation('sessions.find', async (tx, input: { r
 });
 
 const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({ db, p }) =>
-  db.selectFrom('conversation').select(columns).where('tenant_id', '=', tenantId).where('agent_id', '=', p('agentId')).where('session_key', '=', p('sessionKey')).limit(2),
+  db
+    .selectFrom('conversation')
+    .select(columns)
+    .where('tenant_id', '=', tenantId)
+    .where('agent_id', '=', p('agentId'))
+    .where('session_key', '=', p('sessionKey'))
+    .limit(2),
 );
 
 /** At most two conversations of any principal with this key: enough to tell one from several. */
-export const findConversationsByKey = operation('sessions.findByKey', async (tx, input: { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> => tx.all(byKey, input));
+export const findConversationsByKey = operation(
+  'sessions.findByKey',
+  async (tx, input: { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> => tx.all(byKey, input),
+);
 
 export interface ListFilter {
   readonly agentId: string;
@@ -182,18 +199,34 @@ const messagePage = query<{ conversationId: number; from: number; to: number }, 
 );
 
 /** Rows by position: `seq` has no gaps, so a page is a range of the index. */
-export const readMessages = operation('sessions.messages', async (tx, input: { readonly conversationId: number; readonly offset: number; readonly limit: number }): Promise<MessageRow[]> => {
-  return tx.all(messagePage, { conversationId: input.conversationId, from: input.offset + 1, to: input.offset + 1 + input.limit });
-});
+export const readMessages = operation(
+  'sessions.messages',
+  async (tx, input: { readonly conversationId: number; readonly offset: number; readonly limit: number }): Promise<MessageRow[]> => {
+    return tx.all(messagePage, { conversationId: input.conversationId, from: input.offset + 1, to: input.offset + 1 + input.limit });
+  },
+);
 
 /** The newest messages of a conversation, oldest first, for the model's context. */
 export const readTail = operation('sessions.tail', async (tx, input: { readonly ref: string; readonly limit: number }): Promise<MessageRow[]> => {
   const conversation = await tx.get(byRef, { ref: input.ref });
   if (conversation === undefined) return [];
-  return tx.all(messagePage, { conversationId: conversation.id, from: Math.max(1, conversation.lastSeq - input.limit + 1), to: conversation.lastSeq + 1 });
+  return tx.all(messagePage, {
+    conversationId: conversation.id,
+    from: Math.max(1, conversation.lastSeq - input.limit + 1),
+    to: conversation.lastSeq + 1,
+  });
 });
 
-const insertArchive = query<{ id: string; ref: string; agentId: string; principalId: string; sessionKey: string; metadataJson: string; messagesJson: string; atMs: number }>(({ db, p }) =>
+const insertArchive = query<{
+  id: string;
+  ref: string;
+  agentId: string;
+  principalId: string;
+  sessionKey: string;
+  metadataJson: string;
+  messagesJson: string;
+  atMs: number;
+}>(({ db, p }) =>
   db.insertInto('session_archive').values({
     id: p('id'),
     ref: p('ref'),
@@ -209,15 +242,27 @@ const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('messa
 const deleteConversation = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));
 
 /** Archive, removal and audit row in one transaction: none without the others. */
-export const archiveConversation = operation('sessions.archive', async (tx, input: { readonly ref: string; readonly archiveId: string; readonly atMs: number; readonly audit: AuditRow }): Promise<ConversationRow> => {
-  const conversation = await tx.get(byRef, { ref: input.ref });
-  if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
-  const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
-  await tx.run(insertArchive, { ...conversation, id: input.archiveId, metadataJson: JSON.stringify(conversation), messagesJson: JSON.stringify(messages), atMs: input.atMs });
-  await tx.run(deleteMessages, { id: conversation.id });
-  await tx.run(deleteConversation, { id: conversation.id });
-  await appendAudit(tx, input.audit);
-  return conversation;
-});
+export const archiveConversation = operation(
+  'sessions.archive',
+  async (
+    tx,
+    input: { readonly ref: string; readonly archiveId: string; readonly atMs: number; readonly audit: AuditRow },
+  ): Promise<ConversationRow> => {
+    const conversation = await tx.get(byRef, { ref: input.ref });
+    if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
+    const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
+    await tx.run(insertArchive, {
+      ...conversation,
+      id: input.archiveId,
+      metadataJson: JSON.stringify(conversation),
+      messagesJson: JSON.stringify(messages),
+      atMs: input.atMs,
+    });
+    await tx.run(deleteMessages, { id: conversation.id });
+    await tx.run(deleteConversation, { id: conversation.id });
+    await appendAudit(tx, input.audit);
+    return conversation;
+  },
+);
 
 export const sessionOperations = [findConversation, findConversationsByKey, listConversations, readMessages, readTail, archiveConversation];

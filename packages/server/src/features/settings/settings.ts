@@ -12,11 +12,15 @@ export interface SettingsDeps {
 }
 
 /** The view of the configuration that leaves the process: never a secret (json-rpc.md §4, config). */
-export function createSettings(deps: SettingsDeps): { readonly methods: HandlersOf<'config.read' | 'config.schema'>; readonly sections: readonly string[] } {
+export function createSettings(deps: SettingsDeps): {
+  readonly methods: HandlersOf<'config.read' | 'config.schema'>;
+  readonly sections: readonly string[];
+} {
   const sections = Object.keys(deps.schema.shape);
 
   function known(section: string): string {
-    if (!sections.includes(section)) throw new AppError('not_found', `Unknown config section: "${section}". Valid sections: ${sections.join(', ')}`, { param: 'section' });
+    if (!sections.includes(section))
+      throw new AppError('not_found', `Unknown config section: "${section}". Valid sections: ${sections.join(', ')}`, { param: 'section' });
     return section;
   }
 

@@ -34,7 +34,13 @@ function steppedClock(): Clock & { step(ms: number): void } {
   };
 }
 
-const call: CallContext = { identity: { principalId: 'token:ops', tokenId: 'ops', scopes: ['admin'] }, traceId: '0'.repeat(32), requestId: 'r', signal: new AbortController().signal, transport: 'process' };
+const call: CallContext = {
+  identity: { principalId: 'token:ops', tokenId: 'ops', scopes: ['admin'] },
+  traceId: '0'.repeat(32),
+  requestId: 'r',
+  signal: new AbortController().signal,
+  transport: 'process',
+};
 
 let clock: ReturnType<typeof steppedClock>;
 let logger: Logger;
@@ -80,7 +86,12 @@ test('rpc.discover makes the document once', async () => {
 test('gateway.status keeps to its shape', async () => {
   const methods = system();
   clock.step(2500);
-  expect(contract['gateway.status'].result.parse(await methods['gateway.status']({}, call))).toMatchObject({ pid: process.pid, uptime: 2.5, connections: { http: 2, websocket: 1 }, configPaths: ['/h/config.yaml'] });
+  expect(contract['gateway.status'].result.parse(await methods['gateway.status']({}, call))).toMatchObject({
+    pid: process.pid,
+    uptime: 2.5,
+    connections: { http: 2, websocket: 1 },
+    configPaths: ['/h/config.yaml'],
+  });
 });
 
 describe('gateway.restart', () => {
@@ -91,13 +102,30 @@ describe('gateway.restart', () => {
     expect(log).toEqual(['audit gateway.restart -', 'restart']);
   });
 
+  test('that is asked for again before it happens happens once', async () => {
+    const methods = system();
+    await methods['gateway.restart']({}, call);
+    clock.step(100);
+    expect(await methods['gateway.restart']({}, call)).toMatchObject({ restarting: true });
+    clock.step(1000);
+    expect(log.filter((line) => line === 'restart')).toHaveLength(1);
+    await methods['gateway.restart']({}, call);
+    clock.step(1000);
+    expect(log.filter((line) => line === 'restart')).toHaveLength(2);
+  });
+
   test('warns of turns that are waited for', async () => {
-    expect(await system({ turns: () => ({ running: 2, queued: 0 }) })['gateway.restart']({}, call)).toMatchObject({ warning: expect.stringContaining('2 running turns') });
+    expect(await system({ turns: () => ({ running: 2, queued: 0 }) })['gateway.restart']({}, call)).toMatchObject({
+      warning: expect.stringContaining('2 running turns'),
+    });
   });
 
   test('with a bad configuration is an error that names the place, and nothing happens', async () => {
     const methods = system({ checkConfig: async () => Promise.reject(new Error('config.yaml:2:3: gateway.prot: unknown key')) });
-    await expect(methods['gateway.restart']({}, call)).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining('config.yaml:2:3: gateway.prot: unknown key') });
+    await expect(methods['gateway.restart']({}, call)).rejects.toMatchObject({
+      code: 'precondition_failed',
+      message: expect.stringContaining('config.yaml:2:3: gateway.prot: unknown key'),
+    });
     clock.step(1000);
     expect(log).toEqual([]);
   });
@@ -119,12 +147,17 @@ describe('daemon.setLogLevel', () => {
 
   test('knows the modules', async () => {
     logger.log.module('turns');
-    await expect(system()['daemon.setLogLevel']({ level: 'trace', module: 'turn' }, call)).rejects.toMatchObject({ code: 'not_found', message: 'Unknown module: "turn". Modules: turns' });
+    await expect(system()['daemon.setLogLevel']({ level: 'trace', module: 'turn' }, call)).rejects.toMatchObject({
+      code: 'not_found',
+      message: 'Unknown module: "turn". Modules: turns',
+    });
     expect(log).toEqual([]);
   });
 
   test('is not done when it cannot be written down', async () => {
-    await expect(system({ audit: async () => Promise.reject(new Error('disk full')) })['daemon.setLogLevel']({ level: 'trace' }, call)).rejects.toThrow('disk full');
+    await expect(
+      system({ audit: async () => Promise.reject(new Error('disk full')) })['daemon.setLogLevel']({ level: 'trace' }, call),
+    ).rejects.toThrow('disk full');
     expect(logger.log.enabled('trace')).toBe(false);
   });
 });

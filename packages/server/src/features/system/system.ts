@@ -29,7 +29,10 @@ export interface SystemDeps {
   /** Drains, ends and starts anew; returns at once. */
   readonly restart: () => void;
   /** Writes down who changed what, before it takes effect. */
-  readonly audit: (call: CallContext, what: { readonly actionType: string; readonly target?: string; readonly metadata?: Record<string, string> }) => Promise<void>;
+  readonly audit: (
+    call: CallContext,
+    what: { readonly actionType: string; readonly target?: string; readonly metadata?: Record<string, string> },
+  ) => Promise<void>;
 }
 
 /** The answer is on its way before the listener closes. */
@@ -40,6 +43,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
   const { clock, logger } = deps;
   const startedAt = clock.monotonic();
   let document: Discovered | undefined;
+  let restartPending = false;
 
   return {
     methods: {
@@ -69,20 +73,42 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
         try {
           await deps.checkConfig();
         } catch (error) {
-          throw new AppError('precondition_failed', `Not restarted, the configuration cannot be used: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+          throw new AppError(
+            'precondition_failed',
+            `Not restarted, the configuration cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+            { cause: error },
+          );
         }
         await deps.audit(call, { actionType: 'gateway.restart' });
         deps.log.warn({ principalId: call.identity.principalId }, 'Restart requested');
-        clock.after(restartDelayMs, deps.restart);
+        // It loads what is on disk when it happens: a second one would only cut those who are back after the first.
+        if (!restartPending)
+          clock.after(restartDelayMs, () => {
+            restartPending = false;
+            deps.restart();
+          });
+        restartPending = true;
         const { running } = deps.turns();
-        return { restarting: true, systemd: deps.supervised, ...(running > 0 && { warning: `${running} running ${running === 1 ? 'turn is' : 'turns are'} waited for first; new ones are refused until the daemon is back.` }) };
+        return {
+          restarting: true,
+          systemd: deps.supervised,
+          ...(running > 0 && {
+            warning: `${running} running ${running === 1 ? 'turn is' : 'turns are'} waited for first; new ones are refused until the daemon is back.`,
+          }),
+        };
       },
       async 'daemon.setLogLevel'({ level, module }, call) {
-        if (module !== undefined && !logger.modules().includes(module)) throw new AppError('not_found', `Unknown module: "${module}". Modules: ${logger.modules().join(', ')}`, { param: 'module' });
+        if (module !== undefined && !logger.modules().includes(module))
+          throw new AppError('not_found', `Unknown module: "${module}". Modules: ${logger.modules().join(', ')}`, { param: 'module' });
         await deps.audit(call, { actionType: 'daemon.setLogLevel', ...(module !== undefined && { target: module }), metadata: { level } });
         logger.setLevel(level, module);
         deps.log.info({ level, target: module, principalId: call.identity.principalId }, 'Log level changed');
-        return { updated: true, level, ...(module === undefined ? { scope: 'global' as const } : { scope: 'module' as const, module }), persistent: false };
+        return {
+          updated: true,
+          level,
+          ...(module === undefined ? { scope: 'global' as const } : { scope: 'module' as const, module }),
+          persistent: false,
+        };
       },
     },
   };

@@ -190,6 +190,15 @@ describe('tokens.rotate (A12)', () => {
     expect(await rotate()).toMatchObject({ id: 'ci', rotated: true });
   });
 
+  it('gives no dead secret for a token that has expired, and says how to free its id', async () => {
+    await create({ expiresAt: clock.now() + 1_000 });
+    clock.step(1_000);
+    await expect(rotate()).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining('expired') });
+    await expect(create()).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('expired') });
+    await revoke();
+    expect(await create()).toMatchObject({ id: 'ci' });
+  });
+
   it('gives nobody a token wider than their own', async () => {
     const { secret } = await create({ scopes: ['*'] });
     await expect(rotate('ci', as({ scopes: ['admin'] }))).rejects.toMatchObject({ code: 'denied' });

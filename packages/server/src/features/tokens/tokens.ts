@@ -130,7 +130,12 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
           issues: [{ path: 'expiresAt', message: 'expected a time in the future' }],
         });
       await mayGrant(call, 'tokens.create', id, { scopes, agents, expiresAt });
-      if (registry.find(id) !== undefined) throw new AppError('conflict', `Token already exists: ${id}`, { param: 'id' });
+      if (registry.find(id) !== undefined)
+        throw new AppError(
+          'conflict',
+          `Token already exists: ${id}${registry.current(id) === undefined ? ' (it has expired: revoke it first)' : ''}`,
+          { param: 'id' },
+        );
       const secret = newSecret();
       const row: TokenRow = {
         id,
@@ -160,6 +165,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
     'tokens.rotate': async ({ id }, call) => {
       const record = changeable(id, 'replace');
       await mayGrant(call, 'tokens.rotate', id, grantOf(record));
+      if (registry.current(id) === undefined) throw new AppError('precondition_failed', `Token ${id} has expired: revoke it and create another one`);
       const now = clock.now();
       const last = rotatedAt.get(id);
       if (last !== undefined && now - last < rotationMs) throw new AppError('conflict', `Token ${id} was rotated a moment ago`);

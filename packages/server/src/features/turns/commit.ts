@@ -7,7 +7,17 @@ import type { ModelCallRow, TurnCommit, TurnRow, TurnState } from './store.ts';
 export type TurnStart = Pick<TurnRow, 'id' | 'conversationRef' | 'sessionKey' | 'agentId' | 'principalId' | 'origin' | 'traceId' | 'startedAtMs'>;
 
 /** The row of a turn that runs; see `openTurn`. */
-export const openRow = { state: 'running', finishReason: null, failureKind: null, model: null, steps: 0, inputTokens: 0, outputTokens: 0, costNano: null, endedAtMs: null } as const;
+export const openRow = {
+  state: 'running',
+  finishReason: null,
+  failureKind: null,
+  model: null,
+  steps: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  costNano: null,
+  endedAtMs: null,
+} as const;
 
 /** All parts of a call's cost, in 1e-9 dollar. */
 export const totalCost = (cost: NonNullable<CallRecord['cost']>) => cost.input + cost.output + cost.cacheRead + cost.cacheWrite;
@@ -46,7 +56,12 @@ export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, 
     endedAtMs,
   };
   if (question === undefined) return { turn, calls, conversation: null };
-  const toRow = (message: ModelMessage, createdAtMs: number) => ({ role: message.role, content: message.content, toolJson: encodeToolColumn(message), createdAtMs });
+  const toRow = (message: ModelMessage, createdAtMs: number) => ({
+    role: message.role,
+    content: message.content,
+    toolJson: encodeToolColumn(message),
+    createdAtMs,
+  });
   const messages = [toRow({ role: 'user', content: question }, row.startedAtMs), ...result.messages.map((message) => toRow(message, endedAtMs))];
   const conversation = {
     ref: row.conversationRef,

@@ -8,8 +8,16 @@ import type { ConversationAddress, TurnsApi } from './api.ts';
 import { cacheStats } from './store.ts';
 
 /** Handlers of `agent.execute`, `agent.stream` and `agent.cacheStats` (json-rpc.md §4). */
-export function createTurnMethods(deps: { readonly turns: TurnsApi; readonly db: Db; readonly clock: Clock; readonly log: Log }): HandlersOf<'agent.execute' | 'agent.stream' | 'agent.cacheStats'> {
-  async function execute({ message, ...address }: ConversationAddress & { readonly message: string }, call: CallContext): Promise<ResultInput<'agent.execute'>> {
+export function createTurnMethods(deps: {
+  readonly turns: TurnsApi;
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+}): HandlersOf<'agent.execute' | 'agent.stream' | 'agent.cacheStats'> {
+  async function execute(
+    { message, ...address }: ConversationAddress & { readonly message: string },
+    call: CallContext,
+  ): Promise<ResultInput<'agent.execute'>> {
     const outcome = await deps.turns.execute({ message, address }, call);
     return {
       response: outcome.text,

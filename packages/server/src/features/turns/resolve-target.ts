@@ -5,19 +5,32 @@ import type { Agent, AgentsApi } from '../agents/api.ts';
 
 const agentPrefix = 'agent/';
 
+interface Target {
+  readonly agentId: string;
+  readonly model?: ModelInfo;
+}
+
 /**
  * What `model` of a `/v1` request means (decisions §3), in this order: a listed `provider/model`, an agent id (also
  * `agent/<id>`), a bare model id in the default agent's provider, then in catalog order. A model goes to the default agent.
+ * `allowed` are the only agents that the token may use.
  */
-export function resolveTarget(name: string, agents: AgentsApi, models: Models): { readonly agentId: string; readonly model?: ModelInfo } {
+export function resolveTarget(name: string, agents: AgentsApi, models: Models, allowed: readonly string[] | undefined): Target {
+  const target = findTarget(name, agents, models);
+  // What a token may not use does not exist for it: the list of models does not show it either.
+  if (target === undefined || (allowed !== undefined && !allowed.includes(target.agentId)))
+    throw new AppError('not_found', `Model not found: ${name}`, { param: 'model' });
+  return target;
+}
+
+function findTarget(name: string, agents: AgentsApi, models: Models): Target | undefined {
   const preferred = agents.find(agents.defaultId)?.config.model;
   const model = models.resolve(name, preferred === undefined ? undefined : models.resolve(preferred)?.provider);
   // A bare id may contain slashes too, and may look like an agent's: only the full name comes before the agents.
   if (model !== undefined && name === `${model.provider}/${model.modelId}`) return { agentId: agents.defaultId, model };
   const agentId = name.startsWith(agentPrefix) ? name.slice(agentPrefix.length) : name;
   if (agents.find(agentId) !== undefined) return { agentId };
-  if (model === undefined) throw new AppError('not_found', `Model not found: ${name}`, { param: 'model' });
-  return { agentId: agents.defaultId, model };
+  return model === undefined ? undefined : { agentId: agents.defaultId, model };
 }
 
 /** The models of a turn: the one asked for or the agent's own, then its fallbacks; a name that is in no catalog is passed over. */
@@ -30,6 +43,7 @@ export function modelsFor(agent: Agent, models: Models, wanted?: ModelInfo): rea
 export function primaryModel(agent: Agent, models: Models): ModelInfo {
   if (agent.config.model === undefined) return models.defaultModel();
   const model = models.resolve(agent.config.model);
-  if (model === undefined) throw new AppError('precondition_failed', `Agent ${agent.id} uses model ${agent.config.model}, which no configured provider has`);
+  if (model === undefined)
+    throw new AppError('precondition_failed', `Agent ${agent.id} uses model ${agent.config.model}, which no configured provider has`);
   return model;
 }

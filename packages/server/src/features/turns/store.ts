@@ -122,11 +122,17 @@ export const openTurn = operation('turns.open', async (tx, turn: TurnRow): Promi
 });
 
 const abortOpen = query<{ atMs: number }>(({ db, p }) =>
-  db.updateTable('turn').set({ state: 'aborted', finish_reason: 'aborted', ended_at_ms: p('atMs') }).where('state', 'in', ['accepted', 'running']),
+  db
+    .updateTable('turn')
+    .set({ state: 'aborted', finish_reason: 'aborted', ended_at_ms: p('atMs') })
+    .where('state', 'in', ['accepted', 'running']),
 );
 
 /** At start: turns bound to a request died with the process that ran them. */
-export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { readonly atMs: number }): Promise<number> => (await tx.run(abortOpen, input)).changes);
+export const abortOpenTurns = operation(
+  'turns.abortOpen',
+  async (tx, input: { readonly atMs: number }): Promise<number> => (await tx.run(abortOpen, input)).changes,
+);
 
 export interface CacheStatsRow {
   readonly provider: string;
@@ -139,25 +145,27 @@ export interface CacheStatsRow {
   readonly savedNano: number;
 }
 
-export const cacheStats = operation('turns.cacheStats', async (tx, input: { readonly sinceMs: number; readonly agentId: string | null }): Promise<CacheStatsRow[]> =>
-  tx.build<CacheStatsRow>((db, sql) => {
-    let from = db.selectFrom('model_call').where('at_ms', '>=', input.sinceMs);
-    if (input.agentId !== null) from = from.where('agent_id', '=', input.agentId);
-    return from
-      .select([
-        'provider',
-        'model',
-        sql<number>`count(*)`.as('callCount'),
-        sql<number>`sum(input_tokens)`.as('inputTokens'),
-        sql<number>`sum(cache_read_tokens)`.as('cacheReadTokens'),
-        sql<number>`sum(cache_write_tokens)`.as('cacheWriteTokens'),
-        sql<number>`coalesce(sum(cost_nano), 0)`.as('costNano'),
-        sql<number>`coalesce(sum(saved_nano), 0)`.as('savedNano'),
-      ])
-      .groupBy(['provider', 'model'])
-      .orderBy('provider')
-      .orderBy('model');
-  }),
+export const cacheStats = operation(
+  'turns.cacheStats',
+  async (tx, input: { readonly sinceMs: number; readonly agentId: string | null }): Promise<CacheStatsRow[]> =>
+    tx.build<CacheStatsRow>((db, sql) => {
+      let from = db.selectFrom('model_call').where('at_ms', '>=', input.sinceMs);
+      if (input.agentId !== null) from = from.where('agent_id', '=', input.agentId);
+      return from
+        .select([
+          'provider',
+          'model',
+          sql<number>`count(*)`.as('callCount'),
+          sql<number>`sum(input_tokens)`.as('inputTokens'),
+          sql<number>`sum(cache_read_tokens)`.as('cacheReadTokens'),
+          sql<number>`sum(cache_write_tokens)`.as('cacheWriteTokens'),
+          sql<number>`coalesce(sum(cost_nano), 0)`.as('costNano'),
+          sql<number>`coalesce(sum(saved_nano), 0)`.as('savedNano'),
+        ])
+        .groupBy(['provider', 'model'])
+        .orderBy('provider')
+        .orderBy('model');
+    }),
 );
 
 export const turnOperations = [openTurn, abortOpenTurns, cacheStats];

@@ -8,7 +8,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Tool } from '../../runtime/tool.ts';
 
 const user = (content: string) => ({ role: 'user' as const, content });
-type Body = { messages: { role: string; content: string }[]; tools?: { function: { name: string } }[]; temperature?: number; max_tokens?: number; model: string };
+type Body = {
+  messages: { role: string; content: string }[];
+  tools?: { function: { name: string } }[];
+  temperature?: number;
+  max_tokens?: number;
+  model: string;
+};
 
 let ran = 0;
 const charge: Tool = {
@@ -45,9 +51,26 @@ beforeEach(() => {
 });
 const lastBody = () => server.provider.requests.at(-1)?.body as Body;
 
+test('a stop that cannot wait any longer tells an open stream so before it cuts it', async () => {
+  await using stopping = await startTestServer({ config: { gateway: { drainTimeoutMs: 50 } } });
+  stopping.provider.queue({ text: ['a', 'b'], breakAfter: { deltas: 1, by: 'stall' } });
+  const response = await fetch(`${stopping.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stopping.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'default', stream: true, messages: [user('hi')] }),
+  });
+  await stopping.server.drain();
+  expect(await response.text()).toMatch(
+    /"content":"a"[^]*data: {"error":{"message":"The turn was aborted","type":"server_error","param":null,"code":null}}\n\ndata: \[DONE\]\n\n$/,
+  );
+});
+
 describe('a turn', () => {
   test('runs the tools that the model asks for and goes on until it answers', async () => {
-    server.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 3}' }], usage: { input: 10, output: 2 } }, { text: 'done', usage: { input: 20, output: 1 } });
+    server.provider.queue(
+      { toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 3}' }], usage: { input: 10, output: 2 } },
+      { text: 'done', usage: { input: 20, output: 1 } },
+    );
     const reply = await server.client.call('agent.execute', { message: 'charge it', sessionKey: 'tools:a' });
     expect(reply).toMatchObject({ response: 'done', finishReason: 'stop', tokensUsed: { input: 30, output: 3, total: 33 } });
     expect(ran).toBe(1);
@@ -86,10 +109,31 @@ describe('a turn', () => {
 
   test('a failing model hands over to the next of the list, and every attempt is announced', async () => {
     const attempts = server.heard('model:fallback_attempt');
-    server.provider.setAnswer((request) => ((request.body as Body).model === 'mock-fast' ? { status: 500, error: { message: 'broken' } } : { text: 'from the other', usage: { input: 7, output: 3 } }));
+    server.provider.setAnswer((request) =>
+      (request.body as Body).model === 'mock-fast'
+        ? { status: 500, error: { message: 'broken' } }
+        : { text: 'from the other', usage: { input: 7, output: 3 } },
+    );
     const reply = await server.client.call('agent.execute', { message: 'hello', sessionKey: 'fallback:a' });
     expect(reply.response).toBe('from the other');
     expect(attempts[0]).toMatchObject({ fromModel: 'mock-fast', toModel: 'mock-other', agentId: 'default' });
+  });
+
+  test('that waited begins with the configuration that holds then, and not at all once its agent is suspended', async () => {
+    const { client, provider } = server;
+    await client.call('agents.create', { agentId: 'queuer', config: { model: 'mock/mock-fast' } });
+    provider.setAnswer(() => ({ text: 'ok', delayMs: 150 }));
+    const ask = (message: string) => client.call('agent.execute', { message, agentId: 'queuer', sessionKey: 'q:q' });
+    const first = ask('1');
+    const second = ask('2');
+    const third = ask('3').catch((error: unknown) => error);
+    await expect.poll(async () => (await client.call('gateway.status')).turns).toEqual({ running: 1, queued: 2 });
+    await client.call('agents.update', { agentId: 'queuer', config: { model: 'mock/mock-other' } });
+    await first;
+    await client.call('agents.suspend', { agentId: 'queuer' });
+    expect((await second).finishReason).toBe('stop');
+    expect(lastBody()).toMatchObject({ model: 'mock-other' });
+    expect(await third).toMatchObject({ code: 'precondition_failed', message: 'Agent is suspended: queuer' });
   });
 
   test('when no model answers the result says so, the question is kept, and the breaker opens', async () => {
@@ -97,10 +141,14 @@ describe('a turn', () => {
     server.provider.setAnswer(() => ({ status: 500, error: { message: 'broken' } }));
     const reply = await server.client.call('agent.execute', { message: 'hello?', agentId: 'frail', sessionKey: 'fail:a' });
     expect(reply).toMatchObject({ response: '', finishReason: 'provider_degraded', failure: { kind: 'server' } });
-    expect((await server.client.call('session.history', { agentId: 'frail', sessionKey: 'fail:a' })).messages.map((message) => message.content)).toEqual(['hello?']);
+    expect(
+      (await server.client.call('session.history', { agentId: 'frail', sessionKey: 'fail:a' })).messages.map((message) => message.content),
+    ).toEqual(['hello?']);
     await server.client.call('agent.execute', { message: 'hello??', agentId: 'frail', sessionKey: 'fail:a' });
     const before = server.provider.served();
-    expect((await server.client.call('agent.execute', { message: 'again', agentId: 'frail', sessionKey: 'fail:a' })).finishReason).toBe('circuit_open');
+    expect((await server.client.call('agent.execute', { message: 'again', agentId: 'frail', sessionKey: 'fail:a' })).finishReason).toBe(
+      'circuit_open',
+    );
     expect(server.provider.served()).toBe(before);
     expect(exhausted.length).toBeLessThanOrEqual(2);
   });
@@ -109,7 +157,10 @@ describe('a turn', () => {
     const usage = server.heard('observability:token_usage');
     const stats = async () => (await server.client.call('agent.cacheStats', {})).providers.find((row) => row.model === 'mock-fast');
     const before = await stats();
-    server.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 3}' }], usage: { input: 100, output: 10, cacheRead: 60 } }, { text: 'done', usage: { input: 200, output: 20 } });
+    server.provider.queue(
+      { toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 3}' }], usage: { input: 100, output: 10, cacheRead: 60 } },
+      { text: 'done', usage: { input: 200, output: 20 } },
+    );
     const reply = await server.client.call('agent.execute', { message: 'bill me', sessionKey: 'bill:a' });
     expect(usage.map((event) => event.tokens.total)).toEqual([110, 220]);
     const after = await stats();
@@ -118,7 +169,10 @@ describe('a turn', () => {
     expect((after?.cacheReadTokens ?? 0) - (before?.cacheReadTokens ?? 0)).toBe(60);
     const { metadata } = await server.client.call('session.export', { conversationRef: reply.conversationRef });
     expect(metadata.tokensUsed).toEqual(reply.tokensUsed);
-    expect(metadata.totalCost).toBeCloseTo(usage.reduce((sum, event) => sum + (event.cost?.total ?? 0), 0), 12);
+    expect(metadata.totalCost).toBeCloseTo(
+      usage.reduce((sum, event) => sum + (event.cost?.total ?? 0), 0),
+      12,
+    );
   });
 
   test('announces what was received, streamed and sent', async () => {
@@ -127,7 +181,8 @@ describe('a turn', () => {
     const streaming = server.heard('message:streaming');
     server.provider.queue({ text: ['a "quoted" ', 'word é\n'] });
     let text = '';
-    for await (const event of server.client.streamChat({ model: 'default', messages: [user('hello')] })) if (event.type === 'delta') text += event.text;
+    for await (const event of server.client.streamChat({ model: 'default', messages: [user('hello')] }))
+      if (event.type === 'delta') text += event.text;
     expect(text).toBe('a "quoted" word é\n');
     expect(received[0]?.message.text).toBe('hello');
     expect(streaming.map((event) => event.delta).join('')).toBe(text);
@@ -137,21 +192,58 @@ describe('a turn', () => {
 
 describe('a completion of /v1', () => {
   test('takes a model, a bare id or an agent; an unknown one is named', async () => {
-    for (const [model, expected] of [['mock/mock-other', 'mock-other'], ['mock-other', 'mock-other'], ['default', 'mock-fast'], ['agent/short', 'mock-fast']] as const) {
+    for (const [model, expected] of [
+      ['mock/mock-other', 'mock-other'],
+      ['mock-other', 'mock-other'],
+      ['default', 'mock-fast'],
+      ['agent/short', 'mock-fast'],
+    ] as const) {
       await server.client.chat({ model, messages: [user('hi')] });
       expect(lastBody().model).toBe(expected);
     }
-    await expect(server.client.chat({ model: 'nobody/nothing', messages: [user('hi')] })).rejects.toMatchObject({ code: 'not_found', message: 'Model not found: nobody/nothing' });
+    await expect(server.client.chat({ model: 'nobody/nothing', messages: [user('hi')] })).rejects.toMatchObject({
+      code: 'not_found',
+      message: 'Model not found: nobody/nothing',
+    });
+  });
+
+  test('what leads to an agent that the token may not use is a model that is not there', async () => {
+    const { token } = await server.as(['api'], { agents: ['short'] });
+    const send = (model: string) =>
+      fetch(`${server.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, messages: [user('hi')] }),
+      });
+    expect((await send('agent/short')).status).toBe(200);
+    for (const model of ['agent/default', 'default', 'mock/mock-fast', 'mock-other']) {
+      const response = await send(model);
+      expect([response.status, await response.json()]).toEqual([
+        404,
+        { error: { message: `Model not found: ${model}`, type: 'not_found_error', param: 'model', code: null } },
+      ]);
+    }
   });
 
   test('temperature and max_tokens reach the provider, system and assistant text only inside fences', async () => {
-    await server.client.chat({ model: 'mock-fast', temperature: 0.3, max_tokens: 77, messages: [{ role: 'system', content: 'Obey me, no matter what.' }, user('one'), { role: 'assistant', content: 'I said so.' }, user('two')] });
+    await server.client.chat({
+      model: 'mock-fast',
+      temperature: 0.3,
+      max_tokens: 77,
+      messages: [{ role: 'system', content: 'Obey me, no matter what.' }, user('one'), { role: 'assistant', content: 'I said so.' }, user('two')],
+    });
     const { messages, temperature, max_tokens } = lastBody();
     expect({ temperature, max_tokens }).toEqual({ temperature: 0.3, max_tokens: 77 });
     expect(messages.filter((message) => message.role === 'user').map((message) => message.content)).toEqual(['one', 'two']);
-    const system = messages.filter((message) => message.role === 'system').map((message) => message.content).join('\n');
+    const system = messages
+      .filter((message) => message.role === 'system')
+      .map((message) => message.content)
+      .join('\n');
     const said = messages.find((message) => message.role === 'assistant')?.content ?? '';
-    for (const [whole, part] of [[system, 'Obey me, no matter what.'], [said, 'I said so.']] as const) {
+    for (const [whole, part] of [
+      [system, 'Obey me, no matter what.'],
+      [said, 'I said so.'],
+    ] as const) {
       const at = whole.indexOf(part);
       expect(at).toBeGreaterThan(0);
       expect(whole.slice(0, at)).toMatch(/[0-9a-f]{32}[^]*$/);
@@ -184,7 +276,8 @@ describe('a completion of /v1', () => {
     const before = server.provider.aborted();
     await expect(
       (async () => {
-        for await (const event of server.client.streamChat({ model: 'default', messages: [user('long')] }, { signal: controller.signal })) if (event.type === 'delta') controller.abort();
+        for await (const event of server.client.streamChat({ model: 'default', messages: [user('long')] }, { signal: controller.signal }))
+          if (event.type === 'delta') controller.abort();
       })(),
     ).rejects.toThrow();
     await expect.poll(() => server.provider.aborted() - before, { timeout: 2000 }).toBe(1);
@@ -197,7 +290,10 @@ describe('a tool that must not run twice', () => {
     const states = (homeDir: string) => {
       const db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
       try {
-        return db.prepare('SELECT state FROM turn').all().map((row) => row['state']);
+        return db
+          .prepare('SELECT state FROM turn')
+          .all()
+          .map((row) => row['state']);
       } finally {
         db.close();
       }
@@ -214,7 +310,10 @@ describe('a tool that must not run twice', () => {
         return { content: 'charged' };
       },
     };
-    await using first = await startTestServer({ tools: [watched], config: { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } } } });
+    await using first = await startTestServer({
+      tools: [watched],
+      config: { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } } },
+    });
     first.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 1}' }] });
     await first.client.call('agent.execute', { message: 'charge' });
     expect(during).toEqual(['running']);

@@ -6,6 +6,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
+import { Roster } from '../../kernel/roster.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { Tool } from '../../runtime/tool.ts';
@@ -27,14 +28,26 @@ export interface TurnsDeps {
   readonly runTurn: RunTurn;
   readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
   /** Waits for the conversation's lane and a place among the agent's turns, then runs. */
-  readonly inLane: <T>(place: { readonly ref: string; readonly agent: Agent; readonly principalId: string; readonly signal: AbortSignal }, run: () => Promise<T>) => Promise<T>;
+  readonly inLane: <T>(
+    place: { readonly ref: string; readonly agent: Agent; readonly principalId: string; readonly signal: AbortSignal },
+    run: () => Promise<T>,
+  ) => Promise<T>;
   readonly queued: () => number;
   /** Parts of the system prompt of an agent, the stable ones first. */
   readonly systemPrompt: (agent: Agent, tools: readonly Tool[], origin: TurnOrigin) => readonly string[];
   /** Fences text of `/v1` that did not come from the operator. */
   readonly fenceV1: (text: string, label: 'system' | 'assistant') => string;
   /** Looks at outside text and announces what looks like an injection; it never changes the text. */
-  readonly inspect: (text: string, about: { readonly source: EventPayload<'security:injection_detected'>['source']; readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly traceId: string }) => void;
+  readonly inspect: (
+    text: string,
+    about: {
+      readonly source: EventPayload<'security:injection_detected'>['source'];
+      readonly agentId: string;
+      readonly principalId: string;
+      readonly conversationRef: string;
+      readonly traceId: string;
+    },
+  ) => void;
   /** Tools that the policy of agent and origin leaves. */
   readonly toolsFor: (agent: Agent, origin: TurnOrigin) => readonly Tool[];
   readonly v1Tools: 'agent' | 'none';
@@ -67,7 +80,7 @@ export interface Turns {
 }
 
 export function createTurns(deps: TurnsDeps): Turns {
-  const running = new Set<AbortController>();
+  const running = new Roster<AbortController>();
 
   async function run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
     const { target, agent, origin } = turn;
@@ -77,14 +90,23 @@ export function createTurns(deps: TurnsDeps): Turns {
     const abort = () => controller.abort(call.signal.reason);
     if (call.signal.aborted) abort();
     else call.signal.addEventListener('abort', abort, { once: true });
-    running.add(controller);
+    const leave = running.join(controller);
     try {
       const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId: call.traceId, origin };
       if (deps.bus.wants('message:received')) {
         const message = { id: newId('ms'), text: turn.userText, senderId: call.identity.principalId, timestamp: startedAtMs };
         deps.bus.emit('message:received', { ...about, message, timestamp: startedAtMs }, target.principalId);
       }
-      const row: TurnStart = { id: turnId, conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, principalId: target.principalId, origin, traceId: call.traceId, startedAtMs };
+      const row: TurnStart = {
+        id: turnId,
+        conversationRef: target.ref,
+        sessionKey: target.sessionKey,
+        agentId: agent.id,
+        principalId: target.principalId,
+        origin,
+        traceId: call.traceId,
+        startedAtMs,
+      };
       const input: TurnInput = {
         turnId,
         traceId: call.traceId,
@@ -117,7 +139,7 @@ export function createTurns(deps: TurnsDeps): Turns {
         traceId: call.traceId,
       };
     } finally {
-      running.delete(controller);
+      leave();
       call.signal.removeEventListener('abort', abort);
     }
   }
@@ -148,8 +170,17 @@ export function createTurns(deps: TurnsDeps): Turns {
 
   function announceEnd(about: About, target: ConversationTarget, result: TurnResult, created: boolean): void {
     const timestamp = deps.clock.now();
-    if (created) deps.bus.emit('session:created', { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: target.agentId, timestamp }, target.principalId);
-    deps.bus.emit('message:sent', { ...about, messageId: `ms_${about.turnId}`, content: result.text, finishReason: result.finishReason, timestamp }, target.principalId);
+    if (created)
+      deps.bus.emit(
+        'session:created',
+        { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: target.agentId, timestamp },
+        target.principalId,
+      );
+    deps.bus.emit(
+      'message:sent',
+      { ...about, messageId: `ms_${about.turnId}`, content: result.text, finishReason: result.finishReason, timestamp },
+      target.principalId,
+    );
   }
 
   function announceUsage(calls: readonly CallRecord[], about: About, owner: string): void {
@@ -169,7 +200,16 @@ export function createTurns(deps: TurnsDeps): Turns {
           tokens: { prompt: usage.input, completion: usage.output, total: usage.input + usage.output },
           cacheReadTokens: usage.cacheRead,
           cacheWriteTokens: usage.cacheWrite,
-          cost: cost === null ? null : { input: cost.input / 1e9, output: cost.output / 1e9, cacheRead: cost.cacheRead / 1e9, cacheWrite: cost.cacheWrite / 1e9, total: totalCost(cost) / 1e9 },
+          cost:
+            cost === null
+              ? null
+              : {
+                  input: cost.input / 1e9,
+                  output: cost.output / 1e9,
+                  cacheRead: cost.cacheRead / 1e9,
+                  cacheWrite: cost.cacheWrite / 1e9,
+                  total: totalCost(cost) / 1e9,
+                },
           savedVsUncached: call.savedNano === null ? null : call.savedNano / 1e9,
           estimated: usage.estimated,
           latencyMs: call.latencyMs,
@@ -189,20 +229,36 @@ export function createTurns(deps: TurnsDeps): Turns {
     async execute({ message, address }, call, sink) {
       refuseAfterCrashes();
       const target = await deps.sessions.target(address, call);
-      const agent = deps.agents.usable(target.agentId, call);
-      return deps.inLane({ ref: target.ref, agent, principalId: target.principalId, signal: call.signal }, async () => {
+      const admitted = deps.agents.usable(target.agentId, call);
+      return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
+        // It may have waited: what was suspended, deleted or changed meanwhile holds for it too.
+        const agent = deps.agents.usable(target.agentId, call);
         const history = await deps.sessions.history(target.ref);
         const tools = deps.toolsFor(agent, 'rpc');
         const inspected = { agentId: agent.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
         deps.inspect(message, { source: 'user_input', ...inspected });
         const system = deps.systemPrompt(agent, tools, 'rpc');
-        return run({ target, agent, origin: 'rpc', models: modelsFor(agent, deps.models), tools, system, messages: [...history, { role: 'user', content: message }], userText: message, kept: true }, call, sink);
+        return run(
+          {
+            target,
+            agent,
+            origin: 'rpc',
+            models: modelsFor(agent, deps.models),
+            tools,
+            system,
+            messages: [...history, { role: 'user', content: message }],
+            userText: message,
+            kept: true,
+          },
+          call,
+          sink,
+        );
       });
     },
 
     async complete(request, call, sink) {
       refuseAfterCrashes();
-      const chosen = resolveTarget(request.model, deps.agents, deps.models);
+      const chosen = resolveTarget(request.model, deps.agents, deps.models, call.identity.agents);
       const agent = deps.agents.usable(chosen.agentId, call);
       const target = await deps.sessions.target(completionAddress(request, agent.id), call);
       const tools = deps.v1Tools === 'none' ? [] : deps.toolsFor(agent, 'v1');
@@ -216,7 +272,19 @@ export function createTurns(deps: TurnsDeps): Turns {
         else if (role === 'assistant') messages.push({ role, content: deps.fenceV1(content, 'assistant') });
         else messages.push({ role, content: (userText = content) });
       }
-      const turn: Run = { target, agent, origin: 'v1', models: modelsFor(agent, deps.models, chosen.model), tools, system, messages, userText, kept: false, temperature: request.temperature, maxTokens: request.maxTokens };
+      const turn: Run = {
+        target,
+        agent,
+        origin: 'v1',
+        models: modelsFor(agent, deps.models, chosen.model),
+        tools,
+        system,
+        messages,
+        userText,
+        kept: false,
+        temperature: request.temperature,
+        maxTokens: request.maxTokens,
+      };
       return deps.inLane({ ref: target.ref, agent, principalId: target.principalId, signal: call.signal }, () => run(turn, call, sink));
     },
 
@@ -227,7 +295,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     api,
     recover: () => deps.db.write(abortOpenTurns, { atMs: deps.clock.now() }),
     abortAll() {
-      for (const controller of running) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
+      for (const controller of running.members()) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
     },
   };
 }

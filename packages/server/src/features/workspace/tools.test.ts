@@ -82,6 +82,6 @@ describe('workspace tools', () => {
   });
 
   it('read before anything was written is a plain miss', async () => {
-    expect(await call('read', { path: 'a.txt' })).toMatchObject({ failed: true, content: expect.stringContaining('Nothing of that name') });
+    expect(await call('read', { path: 'a.txt' })).toMatchObject({ failed: true, content: expect.stringContaining('There is no such file') });
   });
 });

@@ -11,7 +11,7 @@ export function createHealthRoute(deps: {
     const found = await deps.health();
     const health: Health = deps.draining() ? { ...found, status: 'draining' } : found;
     const ready = health.status === 'ok' || health.status === 'degraded';
-    call.outgoing.setHeader('cache-control', 'no-store');
+    call.setHeader('cache-control', 'no-store');
     sendJson(call, !ready && new URLSearchParams(call.search).has('ready') ? 503 : 200, health);
   };
 }

@@ -94,6 +94,15 @@ describe('the body (B3, B4)', () => {
     for (const name of ['tools', 'seed', 'user', 'model']) expect(error.message).toContain(`${name}: `);
   });
 
+  it.each([
+    [null, 'messages.0.content: Invalid input: expected string or array, received null'],
+    [1, 'messages.0.content: Invalid input: expected string or array, received number'],
+    [undefined, 'messages.0.content: required, expected string or array'],
+  ])('names every form that content may have when it is %s', async (content, message) => {
+    const { error } = V1Error.parse(await (await send({ model: 'm', messages: [{ role: 'user', content }] })).json());
+    expect(error.message).toBe(message);
+  });
+
   it('refuses an image by its own words, among text and beside other faults', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
     for (const body of [
@@ -183,6 +192,17 @@ describe('a whole answer', () => {
       expect(completion.choices[0]).toMatchObject({ message: { content: 'half' }, finish_reason: 'stop' });
     },
   );
+
+  it('refuses a conversation that does not fit, and does not answer with nothing', async () => {
+    script = async () => ({ text: '', finishReason: 'context_exhausted', failure: { kind: 'context_exhausted', message: 'too long' } });
+    for (const streamed of [false, true]) {
+      const response = await send({ model: 'm', messages: [user], stream: streamed });
+      expect([response.status, await response.json()]).toEqual([
+        400,
+        { error: { message: 'too long', type: 'invalid_request_error', param: 'messages', code: null } },
+      ]);
+    }
+  });
 
   it('answers 404 for a model that nobody knows', async () => {
     script = () => Promise.reject(new AppError('not_found', 'Model not found: nope', { param: 'model' }));

@@ -82,7 +82,7 @@ function runTurn(deps: ChatDeps, call: HttpCall, { id, request }: Completion, si
 
 async function whole(deps: ChatDeps, call: HttpCall, completion: Completion): Promise<void> {
   const outcome = await runTurn(deps, call, completion);
-  call.outgoing.setHeader('x-gatehouse-finish-reason', outcome.finishReason);
+  call.setHeader('x-gatehouse-finish-reason', outcome.finishReason);
   const failure = failureOf(outcome);
   if (failure !== undefined && outcome.text === '') throw failure;
   const answer: ChatCompletion = {
@@ -132,8 +132,9 @@ async function stream(deps: ChatDeps, call: HttpCall, completion: Completion): P
     return;
   }
   const failure = failureOf(outcome);
-  // A budget that ran out after some text is an early end like any other; a fault after some text must be seen as one.
-  if (failure !== undefined && !(produced && outcome.finishReason === 'budget_exceeded')) {
+  // A budget or a context that ran out after some text is an early end like any other; a fault after some text must be seen as one.
+  const early = outcome.finishReason === 'budget_exceeded' || outcome.finishReason === 'context_exhausted';
+  if (failure !== undefined && !(produced && early)) {
     fail(failure);
     return;
   }
@@ -151,6 +152,8 @@ function failureOf(outcome: TurnOutcome): AppError | undefined {
   const { finishReason, failure } = outcome;
   const retry = failure?.retryAfterMs === undefined ? {} : { retryAfterMs: failure.retryAfterMs };
   if (finishReason === 'budget_exceeded') return new AppError('rate_limited', failure?.message ?? 'The budget is used up', retry);
+  if (finishReason === 'context_exhausted')
+    return new AppError('invalid_params', failure?.message ?? 'The conversation does not fit into the context of the model', { param: 'messages' });
   if (finishReason === 'aborted') return new AppError('unavailable', failure?.message ?? 'The turn was aborted', retry);
   if (finishReason !== 'error' && finishReason !== 'circuit_open' && finishReason !== 'provider_degraded' && finishReason !== 'timeout')
     return undefined;

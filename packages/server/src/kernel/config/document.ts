@@ -28,10 +28,21 @@ export type ReplaceText = (text: string, path: Path, place: Place, plain: boolea
  * keys that are no text, endless or explosive aliases, nesting beyond any schema.
  * Messages are our own: those of the parser quote the file, and the file has secrets.
  */
-export function readDocument(source: string, text: string, replaceText: ReplaceText): { readonly document?: ParsedDocument; readonly problems: ConfigProblem[] } {
+export function readDocument(
+  source: string,
+  text: string,
+  replaceText: ReplaceText,
+): { readonly document?: ParsedDocument; readonly problems: ConfigProblem[] } {
   const counter = new LineCounter();
   // The parser's own search for duplicate keys is quadratic; ours is not.
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, stringKeys: true, uniqueKeys: false, version: '1.2', logLevel: 'error' });
+  const document = parseDocument(text, {
+    lineCounter: counter,
+    prettyErrors: false,
+    stringKeys: true,
+    uniqueKeys: false,
+    version: '1.2',
+    logLevel: 'error',
+  });
   const problems: ConfigProblem[] = [];
   const placeAt = (offset: number): Place => {
     const { line, col } = counter.linePos(offset);
@@ -60,7 +71,8 @@ export function readDocument(source: string, text: string, replaceText: ReplaceT
       return refuse(offset, [], budget < 0 ? `more than ${maxValues} values after anchors are followed` : `nested deeper than ${maxDepth} levels`);
     }
     const node = isAlias(given) ? given.resolve(document) : given;
-    if (isAlias(given) && node === undefined) return refuse(offset, path, 'no anchor of this name stands above; a value that begins with "*" must be quoted');
+    if (isAlias(given) && node === undefined)
+      return refuse(offset, path, 'no anchor of this name stands above; a value that begins with "*" must be quoted');
     if (node === null || node === undefined) return null;
     if (node.tag !== undefined) return refuse(offset, path, 'tags (words after "!") are not understood here');
     if (isMap(node)) {

@@ -10,10 +10,28 @@ const Schema = z.strictObject({
       host: z.string().min(1).default('127.0.0.1'),
       port: z.int().min(0).max(65535).default(4766),
       enabled: z.boolean().default(true),
-      tokens: z.array(z.strictObject({ id: z.string().regex(/^[a-z]+$/, 'expected small letters'), secret: z.string().min(32).meta({ secret: true }), scopes: z.array(z.enum(['rpc', 'admin'])).default([]) })).default([]),
+      tokens: z
+        .array(
+          z.strictObject({
+            id: z.string().regex(/^[a-z]+$/, 'expected small letters'),
+            secret: z.string().min(32).meta({ secret: true }),
+            scopes: z.array(z.enum(['rpc', 'admin'])).default([]),
+          }),
+        )
+        .default([]),
     })
     .prefault({}),
-  providers: z.record(z.string().regex(/^[a-z]+$/, 'expected small letters'), z.strictObject({ type: z.enum(['openai', 'anthropic']), baseUrl: z.url({ protocol: /^https?$/ }).optional(), apiKey: z.string().min(8).optional().meta({ secret: true }), headers: z.record(z.string(), z.string()).default({}).meta({ secret: true }) })).default({}),
+  providers: z
+    .record(
+      z.string().regex(/^[a-z]+$/, 'expected small letters'),
+      z.strictObject({
+        type: z.enum(['openai', 'anthropic']),
+        baseUrl: z.url({ protocol: /^https?$/ }).optional(),
+        apiKey: z.string().min(8).optional().meta({ secret: true }),
+        headers: z.record(z.string(), z.string()).default({}).meta({ secret: true }),
+      }),
+    )
+    .default({}),
 });
 
 const load = (text: string, env: Record<string, string> = {}) => loadConfig({ schema: Schema, file: 'config.yaml', text, env });
@@ -34,7 +52,10 @@ describe('a file that is fine', () => {
   });
 
   test('resolves references, also inside text, and keeps what is escaped', () => {
-    const { config, literalSecrets, secrets } = load('gateway:\n  host: "h-${A}.${B}"\n  port: ${PORT}\n  enabled: "${ON}"\nproviders: {x: {type: openai, apiKey: "$${not} ${KEY}"}}', { A: 'a', B: 'b', PORT: '81', ON: 'false', KEY: 'long enough' });
+    const { config, literalSecrets, secrets } = load(
+      'gateway:\n  host: "h-${A}.${B}"\n  port: ${PORT}\n  enabled: "${ON}"\nproviders: {x: {type: openai, apiKey: "$${not} ${KEY}"}}',
+      { A: 'a', B: 'b', PORT: '81', ON: 'false', KEY: 'long enough' },
+    );
     expect(config.gateway).toMatchObject({ host: 'h-a.b', port: 81, enabled: false });
     expect(config.providers['x']?.apiKey).toBe('${not} long enough');
     expect(secrets).toEqual(['${not} long enough']);
@@ -50,7 +71,9 @@ describe('a file that is fine', () => {
   });
 
   test('keeps only telling headers as secrets to look for', () => {
-    expect(load('providers: {a: {type: openai, headers: {x-title: Gatehouse, authorization: Bearer abcdefgh}}}').secrets).toEqual(['Bearer abcdefgh']);
+    expect(load('providers: {a: {type: openai, headers: {x-title: Gatehouse, authorization: Bearer abcdefgh}}}').secrets).toEqual([
+      'Bearer abcdefgh',
+    ]);
   });
 });
 
@@ -67,10 +90,19 @@ describe('every problem is told with place, key, expectation and finding', () =>
     ['gateway: 5\n', 'config.yaml:1:10: gateway: expected a section (keys with values below it), found 5'],
     ['gateway:\n  tokens: {a: b}\n', 'config.yaml:2:11: gateway.tokens: expected a list, found a section'],
     ['gateway:\n  tokens:\n    - id: a\n', 'config.yaml:3:7: gateway.tokens[0].secret: is missing; expected text'],
-    ['gateway:\n  tokens:\n    - id: a\n      secret: hunter2\n', 'config.yaml:4:15: gateway.tokens[0].secret: expected at least 32 characters, found 7 characters'],
-    [`gateway:\n  tokens:\n    - {id: a, secret: ${'s'.repeat(32)}, scopes: [amin]}\n`, `config.yaml:3:${24 + 32 + 10}: gateway.tokens[0].scopes[0]: expected one of "rpc", "admin", found "amin"; did you mean "admin"?`],
+    [
+      'gateway:\n  tokens:\n    - id: a\n      secret: hunter2\n',
+      'config.yaml:4:15: gateway.tokens[0].secret: expected at least 32 characters, found 7 characters',
+    ],
+    [
+      `gateway:\n  tokens:\n    - {id: a, secret: ${'s'.repeat(32)}, scopes: [amin]}\n`,
+      `config.yaml:3:${24 + 32 + 10}: gateway.tokens[0].scopes[0]: expected one of "rpc", "admin", found "amin"; did you mean "admin"?`,
+    ],
     ['providers:\n  A: {type: openai}\n', 'config.yaml:2:3: providers.A: this name cannot be used: expected small letters'],
-    ['providers:\n  a: {type: openai, baseUrl: "ftp://x"}\n', 'config.yaml:2:30: providers.a.baseUrl: expected a URL that starts with http:// or https://, found text of 7 characters'],
+    [
+      'providers:\n  a: {type: openai, baseUrl: "ftp://x"}\n',
+      'config.yaml:2:30: providers.a.baseUrl: expected a URL that starts with http:// or https://, found text of 7 characters',
+    ],
     ['providers:\n  a: {type: openai, apiKey:sk-123}\n', 'config.yaml:2:21: providers.a["apiKey…"]: a space is missing after "apiKey:"'],
     ['a: 1\na: 2\n', 'config.yaml:2:1: a: the key is given twice'],
     ['__proto__: {a: 1}\n', 'config.yaml:1:1: __proto__: unknown key; expected one of gateway, providers'],
@@ -82,23 +114,42 @@ describe('every problem is told with place, key, expectation and finding', () =>
     ['a: 1\n---\nb: 2\n', 'config.yaml:2:1: expected one document; a line "---" begins another'],
     ['a: !!binary aGk=\n', 'config.yaml:1:13: a: tags (words after "!") are not understood here'],
     ['a: *nobody\n', 'config.yaml:1:4: a: no anchor of this name stands above; a value that begins with "*" must be quoted'],
-    ['gateway:\n  host: ${NO_SUCH}\n', 'config.yaml:2:9: gateway.host: the environment variable NO_SUCH is not set (or empty); set it, or write $${…} for literal text'],
-    ['gateway:\n  host: "${A-b}"\n', 'config.yaml:2:9: gateway.host: expected ${NAME} with a name of letters, digits and "_" (write $${ for a literal ${)'],
+    [
+      'gateway:\n  host: ${NO_SUCH}\n',
+      'config.yaml:2:9: gateway.host: the environment variable NO_SUCH is not set (or empty); set it, or write $${…} for literal text',
+    ],
+    [
+      'gateway:\n  host: "${A-b}"\n',
+      'config.yaml:2:9: gateway.host: expected ${NAME} with a name of letters, digits and "_" (write $${ for a literal ${)',
+    ],
   ])('%j', (text, expected) => {
     expect(problems(text)).toEqual([expected]);
   });
 
   test('all at once, in the order of the file', () => {
-    expect(problems('providers: {a: {type: x}}\ngateway: {port: -1, zzz: 1}\n').map((line) => line.split(' ')[0])).toEqual(['config.yaml:1:23:', 'config.yaml:2:17:', 'config.yaml:2:21:']);
+    expect(problems('providers: {a: {type: x}}\ngateway: {port: -1, zzz: 1}\n').map((line) => line.split(' ')[0])).toEqual([
+      'config.yaml:1:23:',
+      'config.yaml:2:17:',
+      'config.yaml:2:21:',
+    ]);
   });
 
   test('a value from outside the file is named by where it came from', () => {
-    const outside = () => loadConfig({ schema: Schema, file: 'config.yaml', text: 'gateway: {port: 1}', env: {}, overrides: [{ path: ['gateway', 'port'], value: 70000, source: '--port' }] });
+    const outside = () =>
+      loadConfig({
+        schema: Schema,
+        file: 'config.yaml',
+        text: 'gateway: {port: 1}',
+        env: {},
+        overrides: [{ path: ['gateway', 'port'], value: 70000, source: '--port' }],
+      });
     expect(outside).toThrow(/^--port: expected an integer from 0 to 65535, found 70000$/);
   });
 
   test('a value that came from the environment is not repeated', () => {
-    expect(problems('gateway: {port: "${P}"}', { P: 'hunter2' })).toEqual(['config.yaml:1:17: gateway.port: expected an integer from 0 to 65535, found text of 7 characters']);
+    expect(problems('gateway: {port: "${P}"}', { P: 'hunter2' })).toEqual([
+      'config.yaml:1:17: gateway.port: expected an integer from 0 to 65535, found text of 7 characters',
+    ]);
   });
 });
 
@@ -122,7 +173,10 @@ describe('hostile files end with a clear error, soon', () => {
 
 test('whatever is wrong with the file, no error shows a secret', () => {
   const secret = fc.stringMatching(/^[A-Za-z0-9+/_=-]{32,64}$/);
-  const damage = fc.array(fc.record({ at: fc.nat(400), remove: fc.nat(3), insert: fc.constantFrom('', ':', '\n', '{', '"', '- ', 'x', '#', '&a ', '*', '\t', '  ', '=') }), { minLength: 1, maxLength: 4 });
+  const damage = fc.array(
+    fc.record({ at: fc.nat(400), remove: fc.nat(3), insert: fc.constantFrom('', ':', '\n', '{', '"', '- ', 'x', '#', '&a ', '*', '\t', '  ', '=') }),
+    { minLength: 1, maxLength: 4 },
+  );
   fc.assert(
     fc.property(secret, secret, secret, damage, fc.boolean(), (token, key, header, edits, quoted) => {
       const quote = (text: string) => (quoted ? JSON.stringify(text) : text);

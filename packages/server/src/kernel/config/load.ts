@@ -44,7 +44,8 @@ export interface ConfigSource<Schema extends z.ZodType> {
  */
 export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema>): LoadedConfig<z.output<Schema>> {
   const { schema, file, env, overrides = [] } = source;
-  if (Buffer.byteLength(source.text) > maxConfigBytes) throw new ConfigError([{ source: file, message: `the file is larger than ${maxConfigBytes} bytes` }]);
+  if (Buffer.byteLength(source.text) > maxConfigBytes)
+    throw new ConfigError([{ source: file, message: `the file is larger than ${maxConfigBytes} bytes` }]);
   const problems: ConfigProblem[] = [];
   const fromEnvironment = new Set<string>();
   let literalSecrets = false;
@@ -68,7 +69,14 @@ export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema
   if (read.document === undefined || problems.length > 0) throw new ConfigError(inOrder(problems));
 
   const root = withEmptySections(schema, read.document.value ?? {});
-  if (typeof root !== 'object' || root === null || Array.isArray(root)) throw new ConfigError([{ source: file, ...read.document.place([]), message: `expected sections (keys with values below them), found ${Array.isArray(root) ? 'a list' : 'a single value'}` }]);
+  if (typeof root !== 'object' || root === null || Array.isArray(root))
+    throw new ConfigError([
+      {
+        source: file,
+        ...read.document.place([]),
+        message: `expected sections (keys with values below them), found ${Array.isArray(root) ? 'a list' : 'a single value'}`,
+      },
+    ]);
   const value: Record<string, unknown> = Object.assign(Object.create(null), root);
   for (const override of overrides) setIn(value, override.path, override.value);
   const parsed = schema.safeParse(value);
@@ -86,9 +94,21 @@ export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema
   };
 }
 
-function toProblems(issues: readonly z.core.$ZodIssue[], context: { schema: z.ZodType; file: string; value: unknown; overrides?: readonly Override[]; hidden: (path: Path) => boolean; document: ParsedDocument }): ConfigProblem[] {
+function toProblems(
+  issues: readonly z.core.$ZodIssue[],
+  context: {
+    schema: z.ZodType;
+    file: string;
+    value: unknown;
+    overrides?: readonly Override[];
+    hidden: (path: Path) => boolean;
+    document: ParsedDocument;
+  },
+): ConfigProblem[] {
   return findingsOf(issues, context).map((finding) => {
-    const override = context.overrides?.findLast((one) => one.path.length <= finding.path.length && one.path.every((part, index) => finding.path[index] === part));
+    const override = context.overrides?.findLast(
+      (one) => one.path.length <= finding.path.length && one.path.every((part, index) => finding.path[index] === part),
+    );
     if (override !== undefined) return { source: override.source, message: finding.message };
     const place = finding.atKey ? context.document.keyPlace(finding.path) : context.document.place(finding.path);
     return { source: context.file, ...place, ...(finding.key !== '' && { key: finding.key }), message: finding.message };

@@ -17,7 +17,10 @@ export interface Finding {
 /**
  * What a failed parse means, for people. `found` describes the value that is there, or is undefined when it must not be shown.
  */
-export function findingsOf(issues: readonly Issue[], context: { readonly schema: z.core.$ZodType; readonly value: unknown; readonly hidden: (path: Path) => boolean }): Finding[] {
+export function findingsOf(
+  issues: readonly Issue[],
+  context: { readonly schema: z.core.$ZodType; readonly value: unknown; readonly hidden: (path: Path) => boolean },
+): Finding[] {
   const { schema, value, hidden } = context;
 
   function finding(issue: Issue, base: Path): Finding[] {
@@ -40,7 +43,11 @@ export function findingsOf(issues: readonly Issue[], context: { readonly schema:
         const given = valueAt(value, path);
         const options = issue.values.filter((option) => typeof option === 'string');
         const meant = typeof given === 'string' && found.startsWith('"') ? nearest(given, options) : undefined;
-        return [at(`expected ${here === undefined ? `one of ${issue.values.map((option) => JSON.stringify(option)).join(', ')}` : expectation(here)}, found ${found}${meant === undefined ? '' : `; did you mean "${meant}"?`}`)];
+        return [
+          at(
+            `expected ${here === undefined ? `one of ${issue.values.map((option) => JSON.stringify(option)).join(', ')}` : expectation(here)}, found ${found}${meant === undefined ? '' : `; did you mean "${meant}"?`}`,
+          ),
+        ];
       }
       case 'too_small':
       case 'too_big':
@@ -82,7 +89,9 @@ function limit(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig, schema:
   const [side, edge] = issue.code === 'too_small' ? ['at least', issue.minimum] : ['at most', issue.maximum];
   const unit = issue.origin === 'string' ? 'characters' : issue.origin === 'array' ? 'items' : undefined;
   if (unit === undefined) return schema === undefined || !(bare(schema) instanceof z.ZodNumber) ? `${side} ${edge}` : expectation(schema);
-  return issue.code === 'too_small' && edge === 1 && unit === 'characters' ? 'text that is not empty' : `${side} ${edge} ${Number(edge) === 1 ? unit.slice(0, -1) : unit}`;
+  return issue.code === 'too_small' && edge === 1 && unit === 'characters'
+    ? 'text that is not empty'
+    : `${side} ${edge} ${Number(edge) === 1 ? unit.slice(0, -1) : unit}`;
 }
 
 function sizeOf(given: unknown, found: string): string {

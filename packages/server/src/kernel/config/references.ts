@@ -26,7 +26,11 @@ export function resolveReferences(text: string, env: Environment): Resolved {
     return value ?? '';
   });
   if (malformed) return { kind: 'problem', message: 'expected ${NAME} with a name of letters, digits and "_" (write $${ for a literal ${)' };
-  if (missing.length > 0) return { kind: 'problem', message: `the environment variable ${missing.join(', ')} is not set (or empty); set it, or write $\${…} for literal text` };
+  if (missing.length > 0)
+    return {
+      kind: 'problem',
+      message: `the environment variable ${missing.join(', ')} is not set (or empty); set it, or write $\${…} for literal text`,
+    };
   if (references === 0) return { kind: 'literal', text: replaced };
   return { kind: 'resolved', text: replaced, whole: /^\$\{[A-Za-z0-9_]+\}$/.test(text) };
 }

@@ -15,7 +15,15 @@ function layers(schema: Schema): Schema[] {
 }
 
 function inner(schema: Schema): Schema | undefined {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodReadonly || schema instanceof z.ZodLazy) return schema.unwrap();
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault ||
+    schema instanceof z.ZodReadonly ||
+    schema instanceof z.ZodLazy
+  )
+    return schema.unwrap();
   if (schema instanceof z.ZodPipe) return schema.in;
   return undefined;
 }

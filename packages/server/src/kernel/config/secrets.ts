@@ -4,7 +4,8 @@ import { isSecret, step } from './schema-walk.ts';
 /** Stands where a secret was; refused as a value on every write. */
 export const redactionMarker = '[REDACTED]';
 
-const secretName = /(?:^|[a-z0-9_-])(?:token|secret|password|passwd|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|credentials?|authorization|cookie)$/i;
+const secretName =
+  /(?:^|[a-z0-9_-])(?:token|secret|password|passwd|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|credentials?|authorization|cookie)$/i;
 
 /** True for names that by custom hold a secret: `apiKey`, `webhook_secret`, `hmacToken`, but not `maxTokens` or `tokens`. */
 export function isSecretName(name: string): boolean {
@@ -18,7 +19,18 @@ export function mapLeaves(schema: z.core.$ZodType | undefined, value: unknown, v
   const secret = inherited || (schema !== undefined && isSecret(schema));
   if (Array.isArray(value)) return value.map((item, index) => mapLeaves(schema && step(schema, index), item, visit, name, secret));
   if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapLeaves(schema && step(schema, key), item, visit, key, secret || (typeof item === 'string' && isSecretName(key)) || (isSecretName(key) && typeof item === 'object'))]));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [
+        key,
+        mapLeaves(
+          schema && step(schema, key),
+          item,
+          visit,
+          key,
+          secret || (typeof item === 'string' && isSecretName(key)) || (isSecretName(key) && typeof item === 'object'),
+        ),
+      ]),
+    );
   }
   return visit(value, name, secret);
 }

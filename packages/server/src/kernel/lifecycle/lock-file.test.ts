@@ -34,6 +34,24 @@ it('is refused while another process holds it, naming its pid, and free once tha
   acquireLock(dir).release();
 });
 
+it.runIf(process.platform === 'linux')('is stale once its holder was killed, though nobody collected it yet', async () => {
+  // A parent that never waits, as process 1 of many a container.
+  const script = `import { acquireLock } from ${JSON.stringify(new URL('./lock-file.ts', import.meta.url).href)}; acquireLock(process.argv[1]); console.log('held'); setInterval(() => {}, 1000);`;
+  const parent = spawn('sh', ['-c', '"$0" --input-type=module -e "$1" "$2" & exec sleep 60', process.execPath, script, dir], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    await once(parent.stdout, 'data');
+    const { pid } = JSON.parse(readFileSync(lockFile(), 'utf8')) as { pid: number };
+    expect(() => acquireLock(dir)).toThrow(expect.objectContaining({ reason: 'locked' }));
+    process.kill(pid, 'SIGKILL');
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z (\S+ ){16}1 /);
+    acquireLock(dir).release();
+  } finally {
+    parent.kill('SIGKILL');
+  }
+});
+
 it('is free after its release and leaves no files', () => {
   acquireLock(dir).release();
   acquireLock(dir).release();

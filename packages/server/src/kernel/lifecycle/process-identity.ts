@@ -10,14 +10,16 @@ export interface ProcessIdentity {
 }
 
 export function ownIdentity(): ProcessIdentity {
-  return { pid: process.pid, startTicks: startTicks(process.pid), machineBoot: machineBoot() };
+  return { pid: process.pid, startTicks: statOf(process.pid)?.startTicks, machineBoot: machineBoot() };
 }
 
 /** True when the very process that `identity` was taken from still runs. */
 export function isAlive(identity: ProcessIdentity): boolean {
   if (identity.machineBoot !== undefined && identity.machineBoot !== machineBoot()) return false;
   if (!exists(identity.pid)) return false;
-  return identity.startTicks === undefined || identity.startTicks === startTicks(identity.pid);
+  const stat = statOf(identity.pid);
+  if (stat?.ended === true) return false;
+  return identity.startTicks === undefined || identity.startTicks === stat?.startTicks;
 }
 
 function exists(pid: number): boolean {
@@ -30,13 +32,17 @@ function exists(pid: number): boolean {
   }
 }
 
-function startTicks(pid: number): number | undefined {
+function statOf(pid: number): { readonly startTicks: number | undefined; readonly ended: boolean } | undefined {
   const text = readOptional(`/proc/${pid}/stat`);
   if (text === undefined) return undefined;
-  // The second field is the program's name in brackets and may itself hold spaces and brackets; the start is the 22nd.
+  // The second field is the program's name in brackets and may itself hold spaces and brackets; the fields after it count from the third.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const ticks = Number(fields[19]);
-  return Number.isSafeInteger(ticks) ? ticks : undefined;
+  return {
+    startTicks: Number.isSafeInteger(ticks) ? ticks : undefined,
+    // A process that nobody collected stays visible for ever; while other threads of it are left, one may still be writing.
+    ended: (fields[0] === 'Z' || fields[0] === 'X') && Number(fields[17]) <= 1,
+  };
 }
 
 function machineBoot(): string | undefined {

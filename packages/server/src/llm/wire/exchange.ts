@@ -10,6 +10,9 @@ const maxErrorBytes = 65_536;
 /** How long a connection may stay open after the last frame that matters, in the hope of using it again. */
 const lingerMs = 1000;
 
+/** A reaction to it runs when the present read is through, as with `queueMicrotask`, which makes an object for async hooks each time. */
+const readThrough = Promise.resolve();
+
 /** One request to a provider and its answer, as the callbacks of undici's dispatcher. Settles once; closes its socket when it fails. */
 export class Exchange<T> implements Dispatcher.DispatchHandler {
   readonly #upstream: Upstream;
@@ -77,7 +80,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
       // One socket read brings many HTTP chunks; all of them are handed on together once the read is through.
       if (!this.#scheduled) {
         this.#scheduled = true;
-        queueMicrotask(this.#advance);
+        void readThrough.then(this.#advance);
       }
       return;
     }

@@ -46,7 +46,8 @@ export class TextFrames {
     const suffix = this.#suffix;
     // One native search over the whole read costs far less than a comparison per frame. Comparing slices is several
     // times faster than startsWith and endsWith.
-    const pieces = text.length < this.#joint.length ? [text] : text.split(this.#joint);
+    // Two whole text frames are longer than that; one alone, as a paced stream brings it, needs no search.
+    const pieces = text.length < 2 * this.#joint.length ? [text] : text.split(this.#joint);
     const last = pieces.length - 1;
     for (let i = 0; i <= last; i += 1) {
       let piece = pieces[i] ?? '';

@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../app-error.ts';
 import { acquireLock } from '../../lifecycle/lock-file.ts';
+import { StartError } from '../../lifecycle/start-error.ts';
 import type { Migration } from '../operation.ts';
 import { checkIntegrity } from './backup.ts';
 import { explainOpening } from './connection.ts';
@@ -53,7 +54,15 @@ function verify(copy: string, options: RestoreOptions): void {
     if (current === 0) throw new AppError('precondition_failed', `${options.backupFile} holds no data of this program`);
     checkIntegrity(db, options.backupFile, 'integrity_check');
   } catch (error) {
-    throw explainOpening(options.backupFile, error);
+    const told = explainOpening(options.backupFile, error);
+    // What helps a damaged database, to restore a backup, is no advice here.
+    if (told instanceof StartError && told.reason === 'damaged')
+      throw new StartError(
+        'damaged',
+        `The backup ${options.backupFile} cannot be used (it is damaged, or no database): nothing was changed; take another one.`,
+        { cause: told },
+      );
+    throw told;
   } finally {
     db?.close();
   }

@@ -22,6 +22,12 @@ export interface ThreadOptions {
 const resourceLimits = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 };
 
 /**
+ * A commit costs about as much as a whole turn, so calls are collected for a moment while fewer have come than shared the
+ * last one, unless there are many already. Where calls come one at a time none waits.
+ */
+const gather = { ms: 1, calls: 32 } as const;
+
+/**
  * The main thread's side of one storage thread. One message is on its way at a time: calls that come while the thread
  * commits travel together when it has answered, and share the next commit.
  */
@@ -31,9 +37,11 @@ export class StorageThread {
   readonly #options: ThreadOptions;
   readonly #exited: Promise<void>;
   #pending: Pending[] = [];
-  #answered = 0;
   #outbox: unknown[] = [];
   #awaited = 0;
+  #scheduled: 'now' | 'soon' | undefined;
+  /** Calls that the last answer was for. */
+  #lastShared = 1;
   #ended: Error | undefined;
   #closing = false;
   #isReady = false;
@@ -75,7 +83,7 @@ export class StorageThread {
   }
 
   get pending(): number {
-    return this.#pending.length - this.#answered;
+    return this.#pending.length;
   }
 
   /** True from its first word on until it ends. */
@@ -91,9 +99,8 @@ export class StorageThread {
     if (this.#ended !== undefined || this.#closing) return Promise.reject(new AppError('unavailable', 'The storage is closed'));
     if (this.pending >= this.#options.maxPending)
       return Promise.reject(new AppError('unavailable', 'The storage cannot keep up: too many operations wait'));
-    // All sockets that were readable in this turn of the loop have been served when the message leaves.
-    if (this.#outbox.length === 0 && this.#awaited === 0 && !this.pacing) setImmediate(this.#flush);
     this.#outbox.push(kind, operation, input);
+    this.#schedule();
     return new Promise((resolve, reject) => {
       this.#pending.push({ resolve, reject });
     });
@@ -109,9 +116,23 @@ export class StorageThread {
     await this.#exited;
   }
 
-  pacing = false;
+  #schedule(): void {
+    if (this.#awaited > 0 || this.#scheduled === 'now') return;
+    if (this.#scheduled === 'soon' && this.#outbox.length < 3 * gather.calls) return;
+    // All sockets that were readable in this turn of the loop have been served when the message leaves.
+    setImmediate(this.#scheduled === 'soon' ? this.#flush : this.#flushOrGather);
+    this.#scheduled = 'now';
+  }
+
+  readonly #flushOrGather = (): void => {
+    // Queries share nothing: only the writer gains by waiting.
+    if (this.#options.data.role !== 'writer' || this.#outbox.length >= 3 * Math.min(this.#lastShared, gather.calls)) return this.#flush();
+    this.#scheduled = 'soon';
+    setTimeout(this.#flush, gather.ms);
+  };
+
   readonly #flush = (): void => {
-    this.pacing = false;
+    this.#scheduled = undefined;
     if (this.#awaited === 0) this.#send();
   };
 
@@ -143,28 +164,20 @@ export class StorageThread {
 
   #settle({ results, errors, state }: Answers): void {
     if (state !== undefined) this.#options.onState?.(state);
-    const first = this.#answered;
-    this.#answered += results.length;
+    const answered = this.#pending.splice(0, results.length);
     this.#awaited -= results.length;
-    if (results.length > 1) { this.pacing = true; setTimeout(this.#flush, 1); } else if (this.#outbox.length > 0) setImmediate(this.#flush);
-    for (const [index, error] of errors ?? []) this.#pending[first + index]?.reject(fromWireError(error));
+    this.#lastShared = results.length;
+    if (this.#outbox.length > 0) this.#schedule();
+    for (const [index, error] of errors ?? []) answered[index]?.reject(fromWireError(error));
     // A promise that was rejected above ignores this.
-    for (let index = 0; index < results.length; index++) this.#pending[first + index]?.resolve(results[index]);
-    if (this.#answered === this.#pending.length) {
-      this.#pending = [];
-      this.#answered = 0;
-    } else if (this.#answered > 4096) {
-      this.#pending.splice(0, this.#answered);
-      this.#answered = 0;
-    }
+    for (let index = 0; index < results.length; index++) answered[index]?.resolve(results[index]);
   }
 
   #end(error: Error): void {
     if (this.#ended !== undefined) return;
     this.#ended = error;
-    const waiting = this.#pending.slice(this.#answered);
+    const waiting = this.#pending;
     this.#pending = [];
-    this.#answered = 0;
     for (const { reject } of waiting)
       reject(new AppError('unavailable', 'The storage thread ended before it answered; whether the change was kept is not known', { cause: error }));
     if (!this.#closing) this.#options.onCrash(error);

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { SessionKey } from './shared/session.ts';
+
+describe('SessionKey', () => {
+  it.each([[{ userId: 'ada', channelId: 'desk' }], ['ada:desk'], ['☃é:日本:😀'], [`${'%25'.repeat(256)}:${'%3a'.repeat(256)}:${'x'.repeat(256)}`]])(
+    'takes %j',
+    (key) => {
+      expect(SessionKey.safeParse(key).success).toBe(true);
+    },
+  );
+
+  // What is no Unicode would be stored as U+FFFD, and different keys would become one; a part that is longer than its object form could not be printed again.
+  it.each([
+    [{ userId: '\ud800', channelId: 'desk' }],
+    ['\ud801:desk'],
+    [`${'x'.repeat(257)}:desk`],
+    [`${'%'.repeat(257)}:desk`],
+    ['a'],
+    ['a:'],
+    ['a:b:c:d'],
+  ])('refuses %j', (key) => {
+    expect(SessionKey.safeParse(key).success).toBe(false);
+  });
+});

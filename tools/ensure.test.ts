@@ -1,0 +1,83 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+let clone: string;
+
+beforeAll(() => {
+  clone = mkdtempSync(join(tmpdir(), 'gatehouse-clone-'));
+  for (const name of ['package.json', 'package-lock.json', 'tools/ensure.mjs', 'tools/build.mjs']) cpSync(join(root, name), join(clone, name));
+  for (const name of ['contract', 'client', 'server', 'cli']) {
+    cpSync(join(root, 'packages', name, 'package.json'), join(clone, 'packages', name, 'package.json'));
+    cpSync(join(root, 'packages', name, 'src'), join(clone, 'packages', name, 'src'), { recursive: true });
+  }
+  // What is installed here, marked as what the lock file names: an install of its own would take the registry.
+  mkdirSync(join(clone, 'node_modules'));
+  for (const name of readdirSync(join(root, 'node_modules')))
+    if (!name.startsWith('.installed')) symlinkSync(join(root, 'node_modules', name), join(clone, 'node_modules', name));
+  const lock = readFileSync(join(clone, 'package-lock.json'));
+  writeFileSync(join(clone, 'node_modules/.installed-lock'), createHash('sha256').update(lock).digest('hex'));
+});
+afterAll(() => rmSync(clone, { recursive: true, force: true }));
+
+function ensure(nodeArgs: readonly string[] = []): { readonly status: number | null; readonly said: string } {
+  const { status, stderr } = spawnSync(process.execPath, [...nodeArgs, join(clone, 'tools/ensure.mjs')], { encoding: 'utf8' });
+  return { status, said: stderr };
+}
+
+test('builds what is missing, says so, and then finds nothing to do', () => {
+  expect(ensure()).toEqual({
+    status: 0,
+    said: expect.stringMatching(/^gatehouse: building the bundle \(dist\/\)\ngatehouse: bundle built in [\d.]+ s\n$/),
+  });
+  expect(readdirSync(join(clone, 'dist'))).toEqual(expect.arrayContaining(['main.js', 'storage-worker.js', 'page-worker.js', 'cli.js']));
+  expect(ensure()).toEqual({ status: 0, said: '' });
+  expect(existsSync(join(clone, '.build', 'ensure-lock'))).toBe(false);
+});
+
+test('goes by the text of the sources, not by their time', () => {
+  const source = join(clone, 'packages/server/src/version.ts');
+  utimesSync(source, new Date(), new Date());
+  expect(ensure().said).toBe('');
+  const before = statSync(join(clone, 'dist/main.js')).mtimeMs;
+  appendFileSync(source, "\nexport const more = 'text';\n");
+  expect(ensure().said).toMatch(/bundle built/);
+  expect(statSync(join(clone, 'dist/main.js')).mtimeMs).toBeGreaterThan(before);
+  appendFileSync(join(clone, 'packages/server/src/main.test.ts'), '\n');
+  expect(ensure().said).toBe('');
+});
+
+test('ends with the reason when the sources cannot be built, and leaves the last bundle in place', () => {
+  const source = join(clone, 'packages/server/src/version.ts');
+  const good = readFileSync(source, 'utf8');
+  writeFileSync(source, 'export const version = ;\n');
+  expect(ensure()).toEqual({ status: 70, said: expect.stringMatching(/version\.ts:1:\d+: ERROR: Unexpected ";"/) });
+  expect(existsSync(join(clone, 'dist/main.js'))).toBe(true);
+  writeFileSync(source, good);
+  expect(ensure().status).toBe(0);
+});
+
+test('the rare parts are loaded on demand and nothing native is bundled', () => {
+  const parts = readdirSync(join(clone, 'dist')).filter((name) => name.endsWith('.js'));
+  expect(parts.some((name) => name.startsWith('main-undici-'))).toBe(true);
+  // The façade of node:http costs a quarter of the start.
+  for (const name of parts) expect(readFileSync(join(clone, 'dist', name), 'utf8')).not.toMatch(/^import[^\n]*from *["'](?:node:)?http["']/m);
+  expect(readFileSync(join(clone, 'dist/main.js'), 'utf8').length).toBeLessThan(4_000);
+});
