@@ -81,6 +81,7 @@ export const agent = {
       ),
       totalCacheSaved: z.number(),
     }),
+    errors: ['not_found'],
     examples: [
       {
         params: { sinceMs: 86400000 },

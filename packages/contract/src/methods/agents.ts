@@ -96,6 +96,7 @@ export const agents = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Stops an agent from taking new turns; the state survives a restart.',
+    description: 'A turn that runs goes on to its end; those that wait in a queue fail when they would begin.',
     params: z.strictObject({ agentId: AgentId }),
     result: z.strictObject({ agentId: AgentId, suspended: z.literal(true) }),
     errors: ['not_found', 'precondition_failed'],

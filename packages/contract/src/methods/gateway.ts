@@ -52,7 +52,7 @@ export const gateway = {
     risk: 'mutate',
     summary: 'Drains the daemon and starts it again with the configuration as it is on disk.',
     description:
-      'Answers first. The configuration is validated before anything stops; a bad one is an error and the daemon goes on. `systemd` tells whether a supervisor was seen.',
+      'Answers first. The configuration is validated before anything stops; a bad one is an error and the daemon goes on. `systemd` tells whether a supervisor was seen. Asked for again before it happens, it happens once.',
     params: z.strictObject({}),
     result: z.strictObject({ restarting: z.literal(true), systemd: z.boolean(), warning: z.string().optional() }),
     errors: ['precondition_failed'],

@@ -75,6 +75,8 @@ export const tokens = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Revokes a token at once; its open sockets and streams are closed.',
+    description:
+      'Calls that run on a socket have two seconds for their answers. Conversations belong to the id of a token: one that is created later with the same id has them again.',
     params: z.strictObject({ id: TokenId }),
     result: z.strictObject({ id: TokenId, revoked: z.literal(true), message: z.string() }),
     errors: ['not_found', 'precondition_failed'],
@@ -86,7 +88,7 @@ export const tokens = {
     risk: 'destructive',
     summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret dies with the call.',
     description:
-      'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token wider than the caller cannot be rotated.',
+      'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token that is wider than the caller, or has expired, cannot be rotated.',
     params: z.strictObject({ id: TokenId }),
     result: z.strictObject({ ...created, rotated: z.literal(true) }),
     errors: ['not_found', 'conflict', 'denied', 'precondition_failed'],

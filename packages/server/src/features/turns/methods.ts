@@ -1,4 +1,5 @@
 import type { ResultInput } from '@gatehouse/contract';
+import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
@@ -36,8 +37,12 @@ export function createTurnMethods(deps: {
       deps.log.warn({ traceId: call.traceId }, 'agent.stream answers in one piece: JSON-RPC does not stream deltas');
       return execute(params, call);
     },
-    'agent.cacheStats': async ({ sinceMs, agentId }) => {
-      const rows = await deps.db.read(cacheStats, { sinceMs: sinceMs === undefined ? 0 : deps.clock.now() - sinceMs, agentId: agentId ?? null });
+    'agent.cacheStats': async ({ sinceMs, agentId }, call) => {
+      // A token that is bound to some agents learns of no other.
+      const bound = call.identity.agents;
+      if (agentId !== undefined && bound?.includes(agentId) === false) throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
+      const agentIds = agentId === undefined ? (bound ?? null) : [agentId];
+      const rows = await deps.db.read(cacheStats, { sinceMs: sinceMs === undefined ? 0 : deps.clock.now() - sinceMs, agentIds });
       const providers = rows.map(({ costNano, savedNano, ...row }) => ({
         ...row,
         totalCost: costNano / 1e9,

@@ -147,10 +147,10 @@ export interface CacheStatsRow {
 
 export const cacheStats = operation(
   'turns.cacheStats',
-  async (tx, input: { readonly sinceMs: number; readonly agentId: string | null }): Promise<CacheStatsRow[]> =>
+  async (tx, input: { readonly sinceMs: number; readonly agentIds: readonly string[] | null }): Promise<CacheStatsRow[]> =>
     tx.build<CacheStatsRow>((db, sql) => {
       let from = db.selectFrom('model_call').where('at_ms', '>=', input.sinceMs);
-      if (input.agentId !== null) from = from.where('agent_id', '=', input.agentId);
+      if (input.agentIds !== null) from = from.where('agent_id', 'in', input.agentIds);
       return from
         .select([
           'provider',

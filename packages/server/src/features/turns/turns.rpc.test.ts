@@ -175,6 +175,18 @@ describe('a turn', () => {
     );
   });
 
+  test('of an agent that a token may not reach is not in its statistics', async () => {
+    await server.client.call('agent.execute', { message: 'hi', agentId: 'short' });
+    const limited = await server.as(['admin'], { agents: ['frail'] });
+    const all = await server.client.call('agent.cacheStats', {});
+    expect(all.providers.length).toBeGreaterThan(0);
+    const callsOf = (stats: typeof all) => stats.providers.reduce((sum, provider) => sum + provider.callCount, 0);
+    const own = callsOf(await server.client.call('agent.cacheStats', { agentId: 'frail' }));
+    expect(callsOf(await limited.call('agent.cacheStats', {}))).toBe(own);
+    expect(own).toBeLessThan(callsOf(all));
+    await expect(limited.call('agent.cacheStats', { agentId: 'short' })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   test('announces what was received, streamed and sent', async () => {
     const received = server.heard('message:received');
     const sent = server.heard('message:sent');

@@ -28,6 +28,22 @@ afterEach(async () => {
 });
 
 describe('the request', () => {
+  test('sends no half of a surrogate pair, which providers refuse', async () => {
+    await client.generate(
+      testRequest({
+        system: ['s\ud800'],
+        messages: [
+          { role: 'user', content: 'a\ud800b' },
+          { role: 'assistant', content: '\udc00c' },
+          { role: 'user', content: '\ud83d\ude00' },
+        ],
+      }),
+    );
+    const sent = JSON.stringify(provider.requests[0]?.body);
+    for (const text of ['s\ufffd', 'a\ufffdb', '\ufffdc', '\u{1f600}']) expect(sent).toContain(text);
+    expect(sent).not.toContain('\\ud');
+  });
+
   test('marks the ends of what repeats for the cache and joins neighbours of one role', async () => {
     await client.generate(
       testRequest({

@@ -10,7 +10,7 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
       ? {}
       : { cache_control: request.cacheRetention === 'long' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' } };
   const parts = request.system.filter((part) => part.trim() !== '');
-  const system = parts.map((text, i) => ({ type: 'text', text, ...(i === 0 || i === parts.length - 1 ? mark : {}) }));
+  const system = parts.map((text, i) => ({ type: 'text', text: text.toWellFormed(), ...(i === 0 || i === parts.length - 1 ? mark : {}) }));
   const messages = wireMessages(request.messages);
   const lastBlock = messages.at(-1)?.content.at(-1);
   if (lastBlock !== undefined) Object.assign(lastBlock, mark);
@@ -52,7 +52,8 @@ function blocksOf(message: ModelMessage): Block[] {
       },
     ];
   }
-  const blocks: Block[] = message.content.trim() === '' ? [] : [{ type: 'text', text: message.content }];
+  // Half of a surrogate pair is no text: the API refuses the whole request for it.
+  const blocks: Block[] = message.content.trim() === '' ? [] : [{ type: 'text', text: message.content.toWellFormed() }];
   if (message.role === 'assistant')
     for (const call of message.toolCalls ?? [])
       blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments) });

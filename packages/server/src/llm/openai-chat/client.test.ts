@@ -116,6 +116,22 @@ describe('answers', () => {
 });
 
 describe('the request', () => {
+  test('sends no half of a surrogate pair, which providers refuse', async () => {
+    await client.generate(
+      testRequest({
+        system: ['s\ud800'],
+        messages: [
+          { role: 'user', content: 'a\ud800b' },
+          { role: 'assistant', content: '\udc00c' },
+          { role: 'user', content: '\ud83d\ude00' },
+        ],
+      }),
+    );
+    const sent = JSON.stringify(body());
+    for (const text of ['s\ufffd', 'a\ufffdb', '\ufffdc', '\u{1f600}']) expect(sent).toContain(text);
+    expect(sent).not.toContain('\\ud');
+  });
+
   test('carries system, conversation, tools, limits and key', async () => {
     await client.generate(
       testRequest({

@@ -18,16 +18,18 @@ export function chatBody(request: ModelRequest, vendor: Vendor, options: { reado
 function wireMessages(request: ModelRequest, vendor: Vendor) {
   const messages: unknown[] = [];
   const system = request.system.filter((part) => part !== '').join('\n\n');
-  if (system !== '') messages.push({ role: 'system', content: system });
+  // Half of a surrogate pair is no text: many providers refuse the whole request for it.
+  if (system !== '') messages.push({ role: 'system', content: system.toWellFormed() });
   for (const message of request.messages) {
-    if (message.role === 'user') messages.push({ role: 'user', content: message.content });
+    if (message.role === 'user') messages.push({ role: 'user', content: message.content.toWellFormed() });
     else if (message.role === 'tool')
       messages.push({ role: 'tool', tool_call_id: toolCallId(message.toolCallId, vendor.toolCallId), content: message.content });
-    else if (message.toolCalls === undefined || message.toolCalls.length === 0) messages.push({ role: 'assistant', content: message.content });
+    else if (message.toolCalls === undefined || message.toolCalls.length === 0)
+      messages.push({ role: 'assistant', content: message.content.toWellFormed() });
     else {
       messages.push({
         role: 'assistant',
-        content: message.content === '' ? null : message.content,
+        content: message.content === '' ? null : message.content.toWellFormed(),
         tool_calls: message.toolCalls.map((call) => ({
           id: toolCallId(call.id, vendor.toolCallId),
           type: 'function',
