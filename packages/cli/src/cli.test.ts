@@ -68,6 +68,13 @@ test('status shows health and, with an admin token, the inside', async () => {
   expect(JSON.parse((await user.run({ args: ['status', '-o', 'json'], env })).out)).toEqual({ url: server.url, health, status });
 });
 
+test('status of a daemon without a listener names no address', async () => {
+  await using server = await startServer(rpcAnswers({ 'gateway.status': { ...status, address: null } }, { '/health': health }));
+  await using user = await createUser();
+  const { code, out } = await user.run({ args: ['status', '--url', server.url], env: { GATEHOUSE_TOKEN: token } });
+  expect([code, out.split('\n')[0]]).toEqual([0, expect.stringContaining('at its owner-only socket, without a listener: ok')]);
+});
+
 test('status with a narrow token shows the health alone', async () => {
   const narrow = { error: { code: -32603, message: "Insufficient scope: requires 'admin'", data: { code: 'insufficient_scope' } } };
   await using server = await startServer(rpcAnswers({ 'gateway.status': narrow }, { '/health': health }));

@@ -16,7 +16,10 @@ export function addStatusCommand(program: Command, io: Io): void {
       const health = await client.health();
       const status = await gatewayStatus(client);
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify({ url, health, status: status ?? null }));
-      printLine(io.stdout, `Gatehouse ${health.version} at ${url}: ${health.status}, up ${renderDuration(health.uptimeMs)}`);
+      printLine(
+        io.stdout,
+        `Gatehouse ${health.version} at ${status?.address === null ? 'its owner-only socket, without a listener' : url}: ${health.status}, up ${renderDuration(health.uptimeMs)}`,
+      );
       printLine(
         io.stdout,
         renderColumns([...checkRows(health), ...(status === undefined ? [['details', 'need a token with scope admin']] : statusRows(status))]),

@@ -40,7 +40,8 @@ export function createTurnMethods(deps: {
     'agent.cacheStats': async ({ sinceMs, agentId }, call) => {
       // A token that is bound to some agents learns of no other.
       const bound = call.identity.agents;
-      if (agentId !== undefined && bound?.includes(agentId) === false) throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
+      if (agentId !== undefined && bound?.includes(agentId) === false)
+        throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
       const agentIds = agentId === undefined ? (bound ?? null) : [agentId];
       const rows = await deps.db.read(cacheStats, { sinceMs: sinceMs === undefined ? 0 : deps.clock.now() - sinceMs, agentIds });
       const providers = rows.map(({ costNano, savedNano, ...row }) => ({
