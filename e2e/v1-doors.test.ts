@@ -62,7 +62,7 @@ describe('errors of /v1 have one shape', () => {
     const { error } = V1Error.parse(JSON.parse(reply.text));
     expect([reply.status, error.type, error.param, error.code]).toEqual([status, type, param, null]);
     expect(error.message).not.toBe('');
-    expect(reply.headers['x-request-id']).toBeTruthy();
+    expect(reply.headers['x-request-id']).toMatch(/^req_[0-9a-f]{32}$/);
     expect(reply.headers['content-type']).toMatch(/^application\/json/);
     if (status === 405) expect(reply.headers['allow']).toContain('POST');
   });
@@ -138,7 +138,7 @@ describe('completions', () => {
     product.provider.queue({ text: ['a', 'b', 'c'], usage: { input: 5, output: 3 } });
     const reply = await send({ body: { ...hello, stream: true } });
     expect(reply.headers['content-type']).toMatch(/^text\/event-stream/);
-    expect(reply.headers['x-request-id']).toBeTruthy();
+    expect(reply.headers['x-request-id']).toMatch(/^req_[0-9a-f]{32}$/);
     const lines = dataLines(reply.text);
     expect(lines.at(-1)).toBe('[DONE]');
     const chunks = lines.slice(0, -1).map((line) => ChatCompletionChunk.parse(JSON.parse(line)));

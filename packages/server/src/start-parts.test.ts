@@ -81,18 +81,18 @@ describe('what wins over the file', () => {
 });
 
 describe('the command line', () => {
-  const parse = (argv: string[], env: Record<string, string> = {}) => parseArguments(argv, env, '/work');
+  const parse = (argv: string[], env: Record<string, string> = {}) => parseArguments(argv, env, '/srv');
 
   test('knows where home is', () => {
     expect(parse([], { GATEHOUSE_HOME: '/h' })).toMatchObject({ home: '/h' });
     expect(parse(['--home', '/flag'], { GATEHOUSE_HOME: '/h' })).toMatchObject({ home: '/flag' });
-    expect(parse(['start', '--home=here'])).toMatchObject({ kind: 'start', home: '/work/here' });
+    expect(parse(['start', '--home=here'])).toMatchObject({ kind: 'start', home: '/srv/here' });
     expect(parse([])).toMatchObject({ home: expect.stringMatching(/\/\.gatehouse$/) });
   });
 
   test('means the folder of the person, not that of the package, under npm', () => {
     expect(parse(['--home', 'x'], { npm_lifecycle_event: 'start', INIT_CWD: '/person' })).toMatchObject({ home: '/person/x' });
-    expect(parse(['--home', 'x'], { INIT_CWD: '/person' })).toMatchObject({ home: '/work/x' });
+    expect(parse(['--home', 'x'], { INIT_CWD: '/person' })).toMatchObject({ home: '/srv/x' });
   });
 
   test.each([['--home='], ['--host='], ['--port=-1'], ['--port=65536'], ['--port=1e3'], ['--port='], ['--what'], ['a', 'b'], ['start', 'start']])(

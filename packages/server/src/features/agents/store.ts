@@ -1,6 +1,6 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
-import { operation, query } from '../../kernel/db/operation.ts';
+import { operation, query, type QueryTools } from '../../kernel/db/operation.ts';
 
 /** `stored`: the whole configuration. `file`: what was changed over the entry in config.yaml. */
 export interface AgentRow {
@@ -18,30 +18,31 @@ export const listAgents = operation('agents.list', async (tx): Promise<AgentRow[
 
 type Change = AgentRow & { readonly atMs: number };
 
+function insertRow({ db, p }: Pick<QueryTools<Change>, 'db' | 'p'>) {
+  return db.insertInto('agent').values({
+    id: p('id'),
+    source: p('source'),
+    config_json: p('configJson'),
+    suspended: p('suspended'),
+    created_at_ms: p('atMs'),
+    updated_at_ms: p('atMs'),
+  });
+}
+
 /** What was once stored over a file entry is no agent any more when the entry is gone: it gives way. */
 const insert = query<Change>(({ db, sql, p }) =>
-  db
-    .insertInto('agent')
-    .values({
-      id: p('id'),
-      source: p('source'),
-      config_json: p('configJson'),
-      suspended: p('suspended'),
-      created_at_ms: p('atMs'),
-      updated_at_ms: p('atMs'),
-    })
-    .onConflict((conflict) =>
-      conflict
-        .column('id')
-        .doUpdateSet({
-          source: sql`excluded.source`,
-          config_json: sql`excluded.config_json`,
-          suspended: sql`excluded.suspended`,
-          created_at_ms: sql`excluded.created_at_ms`,
-          updated_at_ms: sql`excluded.updated_at_ms`,
-        })
-        .where('agent.source', '=', 'file'),
-    ),
+  insertRow({ db, p }).onConflict((conflict) =>
+    conflict
+      .column('id')
+      .doUpdateSet({
+        source: sql`excluded.source`,
+        config_json: sql`excluded.config_json`,
+        suspended: sql`excluded.suspended`,
+        created_at_ms: sql`excluded.created_at_ms`,
+        updated_at_ms: sql`excluded.updated_at_ms`,
+      })
+      .where('agent.source', '=', 'file'),
+  ),
 );
 
 export const insertAgent = operation('agents.insert', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {
@@ -51,21 +52,11 @@ export const insertAgent = operation('agents.insert', async (tx, input: Change &
 });
 
 const upsert = query<Change>(({ db, sql, p }) =>
-  db
-    .insertInto('agent')
-    .values({
-      id: p('id'),
-      source: p('source'),
-      config_json: p('configJson'),
-      suspended: p('suspended'),
-      created_at_ms: p('atMs'),
-      updated_at_ms: p('atMs'),
-    })
-    .onConflict((conflict) =>
-      conflict
-        .column('id')
-        .doUpdateSet({ config_json: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updated_at_ms: sql`excluded.updated_at_ms` }),
-    ),
+  insertRow({ db, p }).onConflict((conflict) =>
+    conflict
+      .column('id')
+      .doUpdateSet({ config_json: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updated_at_ms: sql`excluded.updated_at_ms` }),
+  ),
 );
 
 export const saveAgent = operation('agents.save', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {
