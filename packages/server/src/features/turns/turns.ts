@@ -10,11 +10,12 @@ import { Roster } from '../../kernel/roster.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { Tool } from '../../runtime/tool.ts';
-import type { CallRecord, RunTurn, TurnInput, TurnResult, TurnSink } from '../../runtime/turn.ts';
+import type { RunTurn, TurnInput, TurnSink } from '../../runtime/turn.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { ConversationTarget, SessionsApi } from '../sessions/api.ts';
 import type { CompletionRequest, ConversationAddress, TurnOutcome, TurnsApi } from './api.ts';
-import { openRow, toCommit, tokensOf, totalCost, type TurnStart } from './commit.ts';
+import { createAnnouncer } from './announce.ts';
+import { openRow, toCommit, tokensOf, type TurnStart } from './commit.ts';
 import { modelsFor, resolveTarget } from './resolve-target.ts';
 import { abortOpenTurns, openTurn, type TurnCommit } from './store.ts';
 
@@ -81,6 +82,7 @@ export interface Turns {
 
 export function createTurns(deps: TurnsDeps): Turns {
   const running = new Roster<AbortController>();
+  const announce = createAnnouncer(deps);
 
   async function run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
     const { target, agent, origin } = turn;
@@ -93,10 +95,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     const leave = running.join(controller);
     try {
       const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId: call.traceId, origin };
-      if (deps.bus.wants('message:received')) {
-        const message = { id: newId('ms'), text: turn.userText, senderId: call.identity.principalId, timestamp: startedAtMs };
-        deps.bus.emit('message:received', { ...about, message, timestamp: startedAtMs }, target.principalId);
-      }
+      announce.received(about, target.principalId, turn.userText, call.identity.principalId, startedAtMs);
       const row: TurnStart = {
         id: turnId,
         conversationRef: target.ref,
@@ -123,10 +122,10 @@ export function createTurns(deps: TurnsDeps): Turns {
         ...(turn.temperature !== undefined && { temperature: turn.temperature }),
         ...(turn.maxTokens !== undefined && { maxTokens: turn.maxTokens }),
       };
-      const result = await deps.runTurn(input, announcing(sink, about, target.principalId));
+      const result = await deps.runTurn(input, announce.streaming(sink, about, target.principalId));
       const { created } = await deps.db.write(deps.commitTurn, toCommit(row, result, deps.clock.now(), turn.kept ? turn.userText : undefined));
-      announceUsage(result.calls, about, target.principalId);
-      announceEnd(about, target, result, created);
+      announce.used(result.calls, about, target.principalId);
+      announce.ended(about, target, result, created);
       return {
         finishReason: result.finishReason,
         text: result.text,
@@ -141,83 +140,6 @@ export function createTurns(deps: TurnsDeps): Turns {
     } finally {
       leave();
       call.signal.removeEventListener('abort', abort);
-    }
-  }
-
-  type About = Pick<EventPayload<'message:sent'>, 'conversationRef' | 'sessionKey' | 'agentId' | 'turnId' | 'traceId' | 'origin'>;
-
-  /** Adds `message:streaming` to a sink while somebody listens: one event per upstream read, never per token. */
-  function announcing(sink: TurnSink | undefined, about: About, owner: string): TurnSink | undefined {
-    if (sink === undefined || !deps.bus.wants('message:streaming')) return sink;
-    let fragments = '';
-    return {
-      text(fragment) {
-        fragments += fragment;
-        sink.text(fragment);
-      },
-      flush() {
-        if (fragments !== '') {
-          // Fragments are the inside of one JSON string; joined they are still one.
-          const delta = JSON.parse(`"${fragments}"`) as string;
-          fragments = '';
-          deps.bus.emit('message:streaming', { ...about, messageId: `ms_${about.turnId}`, delta, timestamp: deps.clock.now() }, owner);
-        }
-        return sink.flush();
-      },
-      drained: () => sink.drained(),
-    };
-  }
-
-  function announceEnd(about: About, target: ConversationTarget, result: TurnResult, created: boolean): void {
-    const timestamp = deps.clock.now();
-    if (created)
-      deps.bus.emit(
-        'session:created',
-        { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: target.agentId, timestamp },
-        target.principalId,
-      );
-    deps.bus.emit(
-      'message:sent',
-      { ...about, messageId: `ms_${about.turnId}`, content: result.text, finishReason: result.finishReason, timestamp },
-      target.principalId,
-    );
-  }
-
-  function announceUsage(calls: readonly CallRecord[], about: About, owner: string): void {
-    if (!deps.bus.wants('observability:token_usage')) return;
-    for (const call of calls) {
-      const { usage, cost } = call;
-      deps.bus.emit(
-        'observability:token_usage',
-        {
-          traceId: about.traceId,
-          turnId: about.turnId,
-          agentId: about.agentId,
-          conversationRef: about.conversationRef,
-          provider: call.provider,
-          model: call.modelId,
-          operation: call.operation,
-          tokens: { prompt: usage.input, completion: usage.output, total: usage.input + usage.output },
-          cacheReadTokens: usage.cacheRead,
-          cacheWriteTokens: usage.cacheWrite,
-          cost:
-            cost === null
-              ? null
-              : {
-                  input: cost.input / 1e9,
-                  output: cost.output / 1e9,
-                  cacheRead: cost.cacheRead / 1e9,
-                  cacheWrite: cost.cacheWrite / 1e9,
-                  total: totalCost(cost) / 1e9,
-                },
-          savedVsUncached: call.savedNano === null ? null : call.savedNano / 1e9,
-          estimated: usage.estimated,
-          latencyMs: call.latencyMs,
-          ...(call.responseId !== undefined && { responseId: call.responseId }),
-          timestamp: call.startedAtMs,
-        },
-        owner,
-      );
     }
   }
 
