@@ -12,7 +12,7 @@ export const allowed = {
     { path: 'llm/', reason: 'answers of configured providers, limited in bytes before they are parsed, once per delta' },
     { path: 'runtime/stored-message.ts', reason: 'reads the column that it writes' },
     { path: 'features/agents/agents.ts', reason: 'reads the column that it writes' },
-    { path: 'features/turns/turns.ts', reason: 'one string, joined from fragments that the wire client has checked' },
+    { path: 'features/turns/announce.ts', reason: 'one string, joined from fragments that the wire client has checked' },
     { path: 'kernel/lifecycle/', reason: 'reads the files that it writes into the home folder' },
   ],
   network: [
