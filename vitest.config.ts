@@ -31,8 +31,9 @@ export default defineConfig({
           include: ['packages/*/src/**/*.test.ts'],
           exclude: ignored,
           pool: 'forks',
-          testTimeout: 10_000,
-          hookTimeout: 20_000,
+          // Long enough for a machine that does other work too; a test that hangs fails all the same.
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
           sequence: { groupOrder: 0 },
         },
       },

@@ -20,6 +20,8 @@ export interface R1Options {
   readonly broken?: string;
   /** The kill comes within so many milliseconds after the clients began. */
   readonly killWithinMs?: number;
+  /** Short runs on a slow machine go on until this holds, up to six times `rounds`. */
+  readonly until?: (soFar: { readonly acked: R1Report['acked']; readonly lost: number }) => boolean;
   readonly progress?: (line: string) => void;
 }
 
@@ -68,6 +70,11 @@ const CacheStats = z.object({ providers: z.array(z.object({ callCount: z.number(
 /** Tokens that the fake provider reports for each turn. */
 const tokensPerTurn = 30;
 
+function countAcked(all: readonly Operation[]): R1Report['acked'] {
+  const count = (kind: Kind) => all.filter((operation) => operation.acked && operation.kind === kind).length;
+  return Object.fromEntries(kinds.map((kind) => [kind, count(kind)])) as Record<Kind, number>;
+}
+
 export async function proveAckedSurvives(options: R1Options): Promise<R1Report> {
   const random = randomFrom(options.seed);
   const provider = await startEchoProvider();
@@ -80,7 +87,8 @@ export async function proveAckedSurvives(options: R1Options): Promise<R1Report> 
   const restarts: number[] = [];
   let daemon = await start();
   try {
-    for (let round = 0; round < options.rounds; round += 1) {
+    const holds = () => options.until?.({ acked: countAcked(all), lost: found.lost.length }) ?? true;
+    for (let round = 0; round < options.rounds || (round < 6 * options.rounds && !holds()); round += 1) {
       const operations = await oneKill(daemon, round, random, options.killWithinMs ?? 300, found.unexpected);
       all.push(...operations);
       await ageBoots(home);
@@ -102,15 +110,12 @@ export async function proveAckedSurvives(options: R1Options): Promise<R1Report> 
     await provider.close();
     await removeHome(home);
   }
-  const acked = Object.fromEntries(
-    kinds.map((kind) => [kind, all.filter((operation) => operation.acked && operation.kind === kind).length]),
-  ) as Record<Kind, number>;
   restarts.sort((a, b) => a - b);
   return {
     seed: options.seed,
-    kills: options.rounds,
+    kills: restarts.length,
     sent: all.length,
-    acked,
+    acked: countAcked(all),
     ...found,
     restartMs: { median: Math.round(restarts[restarts.length >> 1] ?? 0), max: Math.round(restarts.at(-1) ?? 0) },
   };
