@@ -63,7 +63,9 @@ export const AgentConfig = z
     operationModels: z
       .partialRecord(z.enum(operationTypes), OperationModel)
       .default({})
-      .describe('Models for kinds of work other than the conversation itself.'),
+      .describe(
+        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; the others are for work of later versions.',
+      ),
   })
   .meta({ id: 'AgentConfig' });
 export type AgentConfig = z.output<typeof AgentConfig>;

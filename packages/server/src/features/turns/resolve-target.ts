@@ -40,10 +40,11 @@ export function modelsFor(agent: Agent, models: Models, wanted?: ModelInfo): rea
   return [primary, ...fallbacks.filter((model) => model !== undefined)];
 }
 
-export function primaryModel(agent: Agent, models: Models): ModelInfo {
-  if (agent.config.model === undefined) return models.defaultModel();
-  const model = models.resolve(agent.config.model);
-  if (model === undefined)
-    throw new AppError('precondition_failed', `Agent ${agent.id} uses model ${agent.config.model}, which no configured provider has`);
+/** The model that an agent talks with: `operationModels.interactive` where it is set, else `model`, else the default of all. */
+export function primaryModel({ id, config }: Agent, models: Models): ModelInfo {
+  const name = config.operationModels.interactive?.model ?? config.model;
+  if (name === undefined) return models.defaultModel();
+  const model = models.resolve(name);
+  if (model === undefined) throw new AppError('precondition_failed', `Agent ${id} uses model ${name}, which no configured provider has`);
   return model;
 }

@@ -202,6 +202,25 @@ describe('a turn', () => {
   });
 });
 
+describe('the model of conversations', () => {
+  test('is that of operationModels.interactive where it is set, with its deadline, as agent.getOperationModels says', async () => {
+    const { client, provider } = server;
+    const config = { model: 'mock/mock-fast', operationModels: { interactive: { model: 'mock/mock-other', timeoutMs: 1000 } } };
+    await client.call('agents.create', { agentId: 'tiered', config });
+    const { operations } = await client.call('agent.getOperationModels', { agentId: 'tiered' });
+    expect(operations.find((operation) => operation.operationType === 'interactive')).toMatchObject({
+      model: 'mock/mock-other',
+      timeoutMs: 1000,
+      source: 'config',
+    });
+    await client.call('agent.execute', { message: 'hello', agentId: 'tiered' });
+    expect(lastBody().model).toBe('mock-other');
+    expect((await client.call('session.status', { agentId: 'tiered' })).model).toBe('mock/mock-other');
+    provider.setAnswer(() => ({ hang: true }));
+    expect((await client.call('agent.execute', { message: 'hang', agentId: 'tiered' })).finishReason).toBe('timeout');
+  });
+});
+
 describe('a completion of /v1', () => {
   test('takes a model, a bare id or an agent; an unknown one is named', async () => {
     for (const [model, expected] of [

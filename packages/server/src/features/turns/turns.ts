@@ -1,4 +1,4 @@
-import type { EventPayload, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, EventPayload, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -110,7 +110,7 @@ export function createTurns(deps: TurnsDeps): Turns {
         turnId,
         traceId: call.traceId,
         agentId: agent.id,
-        agent: agent.config,
+        agent: interactive(agent.config),
         origin,
         models: turn.models,
         system: turn.system,
@@ -220,6 +220,12 @@ export function createTurns(deps: TurnsDeps): Turns {
       for (const controller of running.members()) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
     },
   };
+}
+
+/** The configuration as conversations see it: a deadline of their own wins over the common one. */
+function interactive(config: AgentConfig): AgentConfig {
+  const timeoutMs = config.operationModels.interactive?.timeoutMs;
+  return timeoutMs === undefined ? config : { ...config, modelTimeoutMs: timeoutMs };
 }
 
 /** The constants of http-gateway.md §2.5; the peer makes every completion a conversation of its own. */
