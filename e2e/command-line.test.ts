@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -48,6 +49,42 @@ test('gatehouse chat streams an answer', async () => {
   product.provider.queue({ text: ['Hello ', 'from ', 'the terminal.'] });
   const { stdout } = await gatehouse('chat', 'Say hello');
   expect(stdout).toContain('Hello from the terminal.');
+});
+
+test('gatehouse logs shows what happens, as it happens, and ends with Ctrl-C', async () => {
+  const logs = spawn(process.execPath, [join(root, 'dist/cli.js'), 'logs', '--json', '--kinds', 'agent:hot_added,agent:hot_removed'], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: product.home, GATEHOUSE_URL: product.url, GATEHOUSE_TOKEN: product.token },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = new Promise<number | null>((resolve) => logs.once('close', resolve));
+  let shown = '';
+  logs.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
+  // The stream is open as soon as what happens arrives: until then it is made to happen again.
+  await expect
+    .poll(
+      async () => {
+        await gatehouse('agents', 'create', 'seen-in-logs');
+        await gatehouse('agents', 'delete', 'seen-in-logs', '--yes');
+        return shown;
+      },
+      { timeout: 20_000 },
+    )
+    .toContain('agent:hot_removed');
+  expect(JSON.parse(shown.split('\n')[0] ?? '')).toMatchObject({ id: expect.any(String), payload: { agentId: 'seen-in-logs' } });
+  logs.kill('SIGINT');
+  expect(await ended).toBe(130);
+});
+
+test('gatehouse sessions, agents, models and media', async () => {
+  product.provider.queue({ text: 'Listed.' });
+  await product.call('agent.execute', { message: 'Hello', sessionKey: 'listed:e2e' });
+  expect((await gatehouse('sessions')).stdout).toContain('listed:e2e');
+  expect((await gatehouse('sessions', 'show', 'listed:e2e')).stdout).toContain('  Listed.');
+  expect((await gatehouse('agents')).stdout).toMatch(/^default \(default\) /m);
+  expect((await gatehouse('models', '--json')).stdout).toContain('"modelId"');
+  const id = (await gatehouse('media', 'upload', join(root, 'LICENSE'))).stdout.trim();
+  expect((await gatehouse('media', 'download', id, '-')).stdout).toBe(await readFile(join(root, 'LICENSE'), 'utf8'));
+  expect((await gatehouse('media', 'delete', id, '--yes', '--json')).stdout).toBe(`{"mediaId":"${id}","deleted":true}\n`);
 });
 
 test('a backup of a running daemon, restored, holds what was there and not what came later', async () => {

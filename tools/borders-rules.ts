@@ -20,7 +20,13 @@ export const zones: readonly Zone[] = [
   { name: 'contract', files: /^packages\/contract\/src\//, may: [], external: ['zod'] },
   { name: 'client', files: /^packages\/client\/src\//, may: [], mayTypes: ['contract'], external: [] },
   { name: 'cli', files: /^packages\/cli\/src\//, may: ['contract', 'client'] },
-  { name: 'dashboard', files: /^packages\/dashboard\/src\//, may: ['client'], mayTypes: ['contract'] },
+  {
+    name: 'dashboard',
+    files: /^packages\/dashboard\/(src\/|vite\.config\.ts$)/,
+    may: ['client'],
+    mayTypes: ['contract'],
+    external: ['marked', 'react', 'react-dom/client', 'vite'],
+  },
   { name: 'testkit', files: /^packages\/testkit\/src\//, may: ['contract', 'client', 'server'] },
   { name: 'kernel', files: /^packages\/server\/src\/kernel\//, may: ['contract'] },
   { name: 'llm', files: /^packages\/server\/src\/llm\//, may: below },
@@ -36,7 +42,7 @@ export const zones: readonly Zone[] = [
 export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; readonly reason: string }[] = [
   {
     from: /^(e2e|bench|proving)\//,
-    to: /^packages\/testkit\/src\/fake-provider\.ts$/,
+    to: /^packages\/testkit\/src\/(fake-provider|certificates)\.ts$/,
     reason: 'suites that run the built daemon do not load the server, which the entry of the testkit would',
   },
   { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm)\//, reason: 'measures parts alone' },

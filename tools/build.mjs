@@ -1,10 +1,11 @@
-// Bundles the daemon, its storage threads and the command into dist/. Plain JavaScript: tools/ensure.mjs, which an older
+// Bundles the daemon, its storage threads, the command and the dashboard into dist/. Plain JavaScript: tools/ensure.mjs, which an older
 // Node may run, imports it.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { buildDashboard } from './build-dashboard.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
@@ -53,15 +54,21 @@ export function sourceStamp() {
     for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) walk(path);
-      else if (entry.name.endsWith('.ts') && !entry.name.endsWith('.test.ts')) add(path);
+      else if (/\.(tsx?|css|svg)$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) add(path);
     }
   };
-  for (const name of ['contract', 'client', 'server', 'cli']) {
+  for (const name of ['contract', 'client', 'server', 'cli', 'dashboard']) {
     add(join(root, 'packages', name, 'package.json'));
     walk(join(root, 'packages', name, 'src'));
   }
-  add(join(root, 'package-lock.json'));
-  add(fileURLToPath(import.meta.url));
+  for (const path of [
+    'package-lock.json',
+    'tools/build.mjs',
+    'tools/build-dashboard.mjs',
+    'packages/dashboard/vite.config.ts',
+    'packages/dashboard/index.html',
+  ])
+    add(join(root, path));
   return hash.digest('hex');
 }
 
@@ -94,7 +101,8 @@ export async function build(stamp) {
     // What CommonJS packages ask for at run time are modules of Node.
     banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
   };
-  const results = await Promise.all([
+  const [dashboardBytes, ...results] = await Promise.all([
+    buildDashboard({ root, outDir: join(dist, 'dashboard'), keepMs: keepOldPartsMs }),
     bundle({ ...common, entryPoints: { main: 'packages/server/src/main.ts' }, splitting: true, chunkNames: 'main-[name]-[hash]' }),
     // One file for each kind of thread: one that loads many costs tens of megabytes.
     ...Object.entries(threads).map(([name, source]) => bundle({ ...common, entryPoints: { [name]: source } })),
@@ -115,7 +123,7 @@ export async function build(stamp) {
   // What it holds was compiled from other files.
   rmSync(join(dist, '.compile-cache'), { recursive: true, force: true });
   replace(stampFile, stamp);
-  return files.reduce((sum, file) => sum + file.contents.length, 0);
+  return files.reduce((sum, file) => sum + file.contents.length, dashboardBytes);
 }
 
 function isEntry(path) {

@@ -23,11 +23,10 @@ let clone: string;
 
 beforeAll(() => {
   clone = mkdtempSync(join(tmpdir(), 'gatehouse-clone-'));
-  for (const name of ['package.json', 'package-lock.json', 'tools/ensure.mjs', 'tools/build.mjs']) cpSync(join(root, name), join(clone, name));
-  for (const name of ['contract', 'client', 'server', 'cli']) {
-    cpSync(join(root, 'packages', name, 'package.json'), join(clone, 'packages', name, 'package.json'));
-    cpSync(join(root, 'packages', name, 'src'), join(clone, 'packages', name, 'src'), { recursive: true });
-  }
+  for (const name of ['package.json', 'package-lock.json', 'tsconfig.base.json', 'tools/ensure.mjs', 'tools/build.mjs', 'tools/build-dashboard.mjs'])
+    cpSync(join(root, name), join(clone, name));
+  for (const name of ['contract', 'client', 'server', 'cli', 'dashboard'])
+    cpSync(join(root, 'packages', name), join(clone, 'packages', name), { recursive: true, filter: (path) => !path.endsWith('node_modules') });
   // What is installed here, marked as what the lock file names: an install of its own would take the registry.
   mkdirSync(join(clone, 'node_modules'));
   for (const name of readdirSync(join(root, 'node_modules')))
@@ -48,6 +47,10 @@ test('builds what is missing, says so, and then finds nothing to do', () => {
     said: expect.stringMatching(/^gatehouse: building the bundle \(dist\/\)\ngatehouse: bundle built in [\d.]+ s\n$/),
   });
   expect(readdirSync(join(clone, 'dist'))).toEqual(expect.arrayContaining(['main.js', 'storage-worker.js', 'page-worker.js', 'cli.js']));
+  const parts = readdirSync(join(clone, 'dist/dashboard/assets'));
+  const page = readFileSync(join(clone, 'dist/dashboard/index.html'), 'utf8');
+  for (const [, name = ''] of page.matchAll(/\/assets\/([\w.-]+)/g)) expect(parts).toContain(name);
+  expect(parts.filter((name) => name.endsWith('.js.br')).length).toBeGreaterThan(3);
   expect(ensure()).toEqual({ status: 0, said: '' });
   expect(existsSync(join(clone, '.build', 'ensure-lock'))).toBe(false);
 });

@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { cliExitCodes } from '../packages/cli/src/exit-codes.ts';
-import { type Method, contract } from '../packages/contract/src/index.ts';
+import { type Method, contract, events } from '../packages/contract/src/index.ts';
 import { standaloneSchema } from '../packages/contract/src/json-schema.ts';
+import { asyncApiDocument } from '../packages/contract/src/asyncapi.ts';
 import { openApiDocument } from '../packages/contract/src/openapi.ts';
 import { openRpcDocument } from '../packages/contract/src/openrpc.ts';
 import {
@@ -27,6 +28,7 @@ export async function generateDocuments(): Promise<Map<string, string>> {
   return new Map([
     ['docs/reference/openrpc.json', toJson(openRpc)],
     ['docs/reference/openapi.json', toJson(openApi)],
+    ['docs/reference/asyncapi.json', toJson(asyncApiDocument({ version }))],
     ['docs/reference/rpc.md', rpcReference(openRpc)],
     ['docs/reference/http.md', httpReference(openApi)],
     ['docs/reference/events.md', eventsReference()],
@@ -40,6 +42,7 @@ export async function generateDocuments(): Promise<Map<string, string>> {
       ]),
     ],
     ['packages/client/src/read-methods.ts', readMethodsModule()],
+    ['packages/dashboard/src/data/event-kinds.ts', eventKindsModule()],
   ]);
 }
 
@@ -56,6 +59,12 @@ function readMethodsModule(): string {
     .map(([name]) => `  '${name}',\n`)
     .sort();
   return `// Made by tools/gen.ts from the contract.\nimport type { MethodName } from '@gatehouse/contract';\n\n/** Methods of risk \`read\`: calling one twice changes nothing. */\nexport const readMethods: ReadonlySet<string> = new Set<MethodName>([\n${names.join('')}]);\n`;
+}
+
+/** The dashboard has the contract as types only, too, and offers the kinds to filter by before one was seen. */
+function eventKindsModule(): string {
+  const rows = Object.entries(events).map(([kind, { category }]) => `  { kind: '${kind}', category: '${category}' },\n`);
+  return `// Made by tools/gen.ts from the contract.\nimport type { EventKind } from '@gatehouse/contract';\n\n/** Every kind of event with the category that it is listed under. */\nexport const eventKinds: readonly { readonly kind: EventKind; readonly category: string }[] = [\n${rows.join('')}];\n`;
 }
 
 function toJson(value: unknown): string {

@@ -14,6 +14,8 @@ export interface HttpRequest {
   /** Called with each piece of the body as it arrives. */
   readonly onData?: (text: string) => void;
   readonly agent?: Agent;
+  /** The answer has no end: its first piece is taken for it and the connection is cut. */
+  readonly endless?: boolean;
 }
 
 export interface HttpReply {
@@ -48,6 +50,9 @@ export function http(options: HttpRequest): Promise<HttpReply> {
         incoming.on('data', (piece: string) => {
           pieces.push(piece);
           options.onData?.(piece);
+          if (options.endless !== true) return;
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text: piece });
+          outgoing.destroy();
         });
         incoming.on('end', () =>
           incoming.complete

@@ -34,7 +34,7 @@ test('help names the commands and the exit codes', async () => {
   await using user = await createUser();
   const { code, out } = await user.run({ args: ['--help'] });
   expect(code).toBe(0);
-  for (const command of ['start', 'status', 'chat', 'call', 'tokens', 'backup', 'restore', 'doctor'])
+  for (const command of ['start', 'status', 'chat', 'call', 'logs', 'sessions', 'agents', 'models', 'media', 'tokens', 'backup', 'restore', 'doctor'])
     expect(out).toMatch(new RegExp(`^  ${command} `, 'm'));
   expect(out).toContain('No daemon answers');
 });
@@ -44,6 +44,16 @@ test.each([[['strat']], [['status', '--colour']], [['restore']], [['status', '--
   const outcome = await user.run({ args });
   expect(outcome).toMatchObject({ code: 2, out: '' });
   expect(outcome.err).toMatch(/^error: /);
+});
+
+test('--json is --output json, for failures too', async () => {
+  await using server = await startServer(rpcAnswers({ 'gateway.status': status }, { '/health': health }));
+  await using user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
+  expect((await user.run({ args: ['status', '--json'], env })).out).toBe((await user.run({ args: ['status', '-o', 'json'], env })).out);
+  expect(JSON.parse((await user.run({ args: ['sessions', '--json'], env })).err)).toMatchObject({ error: { code: 'method_not_found' } });
+  // After `call` it holds the parameters.
+  expect((await user.run({ args: ['call', 'gateway.status', '--json', '{'], env })).err).toMatch(/^error: /);
 });
 
 test('a wrong command names the nearest', async () => {

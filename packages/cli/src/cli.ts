@@ -1,8 +1,13 @@
 import { Command, CommanderError } from 'commander';
+import { addAgentsCommand } from './commands/agents.ts';
 import { addBackupCommand, addRestoreCommand } from './commands/backup.ts';
 import { addCallCommand } from './commands/call.ts';
 import { addChatCommand } from './commands/chat.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addLogsCommand } from './commands/logs.ts';
+import { addMediaCommand } from './commands/media.ts';
+import { addModelsCommand } from './commands/models.ts';
+import { addSessionsCommand } from './commands/sessions.ts';
 import { addStartCommand } from './commands/start.ts';
 import { addStatusCommand } from './commands/status.ts';
 import { addTokensCommand } from './commands/tokens.ts';
@@ -37,6 +42,11 @@ function createProgram(io: Io, setExit: (code: number) => void): Command {
   addStatusCommand(program, io);
   addChatCommand(program, io, setExit);
   addCallCommand(program, io);
+  addLogsCommand(program, io, setExit);
+  addSessionsCommand(program, io);
+  addAgentsCommand(program, io);
+  addModelsCommand(program, io, setExit);
+  addMediaCommand(program, io);
   addTokensCommand(program, io);
   addBackupCommand(program, io);
   addRestoreCommand(program, io);
@@ -54,9 +64,13 @@ function report(error: unknown, asJson: boolean, io: Io): number {
   return exit;
 }
 
-/** The flag may stand anywhere, also in a line that could not be parsed. */
+/** The flag may stand anywhere, also in a line that could not be parsed. The `--json` of `call` holds parameters. */
 function wantsJson(args: readonly string[]): boolean {
   return args.some(
-    (arg, index) => arg === '--output=json' || arg === '-ojson' || ((arg === '--output' || arg === '-o') && args[index + 1] === 'json'),
+    (arg, index) =>
+      arg === '--output=json' ||
+      arg === '-ojson' ||
+      (arg === '--json' && args[0] !== 'call') ||
+      ((arg === '--output' || arg === '-o') && args[index + 1] === 'json'),
   );
 }

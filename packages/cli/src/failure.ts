@@ -56,7 +56,7 @@ function codeFor(error: GatehouseError): ExitCode {
 
 function hintFor(error: GatehouseError): string | undefined {
   if (error instanceof AuthenticationError)
-    return 'Give the right token with --token-file FILE or GATEHOUSE_TOKEN; the first one lies in the file `token` of the home folder.';
+    return 'Give the right token with --token-file FILE or GATEHOUSE_TOKEN: one of those in `config.yaml` or of `gatehouse tokens create`, or the first one, in the file `token` of the home folder.';
   if (error instanceof PermissionError) return 'Use a token with a wider scope: `gatehouse tokens list` with an admin token shows them.';
   if (error instanceof ConnectionError) return 'Is the daemon running? `gatehouse start` starts it, `gatehouse doctor` looks for the cause.';
   if (error instanceof RateLimitError) return `Try again in ${Math.ceil((error.retryAfterMs ?? 1000) / 1000)} s.`;

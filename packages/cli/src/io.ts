@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 
 /** Everything that a command touches of its process, so that a test can hand in its own. */
@@ -22,4 +23,9 @@ export interface Io {
 
 export function printLine(stream: Writable, text: string): void {
   stream.write(`${text}\n`);
+}
+
+/** Writes and waits while the reader is behind, so that nothing piles up here; for what may be long or without end. */
+export async function writePaced(stream: Writable, chunk: string | Uint8Array): Promise<void> {
+  if (!stream.write(chunk)) await once(stream, 'drain');
 }

@@ -1,8 +1,8 @@
 import type { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from '@gatehouse/contract';
 import type { CallOptions } from './calls.ts';
 import { createError } from './errors.ts';
-import { type Http, replyContext } from './http.ts';
-import { readEventStream } from './sse.ts';
+import type { Http } from './http.ts';
+import { defaultIdleTimeoutMs, openStream, parseData } from './stream.ts';
 import { errorFromV1, isRecord, type ReplyContext } from './wire.ts';
 
 /** What to ask: `model` is `provider/model`, a bare model id, or an agent as `agent/<id>`. */
@@ -34,24 +34,19 @@ export function createChat(http: Http, defaultTimeoutMs: number): { chat: Chat; 
       const { body } = await http.json({ method: 'POST', path, body: { ...request, stream: false }, signal, timeoutMs });
       return body as ChatCompletion;
     },
-    async *streamChat(request, { signal, timeoutMs = defaultTimeoutMs, idleTimeoutMs = 60_000 } = {}) {
-      const { response, toFailure } = await http.open({
+    async *streamChat(request, { signal, timeoutMs = defaultTimeoutMs, idleTimeoutMs = defaultIdleTimeoutMs } = {}) {
+      const { context, events } = await openStream(http, {
         method: 'POST',
         path,
         body: { ...request, stream: true },
-        headers: { accept: 'text/event-stream', 'x-gatehouse-extensions': '1' },
+        headers: { 'x-gatehouse-extensions': '1' },
         signal,
         timeoutMs,
+        idleTimeoutMs,
       });
-      const context = replyContext(response);
-      if (response.body === null) throw createError({ ...context, code: 'bad_reply', message: 'The server answered without a body.' });
-      try {
-        for await (const data of readEventStream(response.body, idleTimeoutMs)) {
-          if (data === '[DONE]') return;
-          yield* eventsOf(data, context);
-        }
-      } catch (error) {
-        throw toFailure(error);
+      for await (const { data } of events) {
+        if (data === '[DONE]') return;
+        yield* eventsOf(data, context);
       }
       throw createError({
         ...context,
@@ -71,12 +66,7 @@ function* eventsOf(data: string, context: ReplyContext): Generator<ChatEvent, vo
 }
 
 function parseChunk(data: string, context: ReplyContext): ChatCompletionChunk {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch (cause) {
-    throw createError({ ...context, code: 'bad_reply', message: 'The stream holds a data line that is not JSON.', cause });
-  }
+  const value = parseData(data, context);
   if (isRecord(value) && isRecord(value['error'])) throw errorFromV1(value['error'], context);
   if (!isChunk(value)) throw createError({ ...context, code: 'bad_reply', message: 'The stream holds a data line that is not a completion chunk.' });
   return value;

@@ -155,10 +155,13 @@ test('an empty batch asks nobody, a refused one throws', async () => {
   await expect(session.client.batch([{ method: 'system.ping' }])).rejects.toMatchObject({ rpcCode: -32600 });
 });
 
-test('health and models are plain reads', async () => {
+test('health, models and activity are plain reads', async () => {
   const health = { status: 'ok', version: '0.1.0', uptimeMs: 1, checks: {} };
   const model = { id: 'local/m', object: 'model', created: 0, owned_by: 'local' };
-  await using session = await open(({ path }) => (path === '/health' ? health : { object: 'list', data: [model] }));
+  const activity = { entries: [{ id: 4, event: 'agent:hot_added', payload: { agentId: 'scout' }, timestamp: 1 }], count: 1 };
+  const answers: Record<string, unknown> = { '/health': health, '/v1/models': { object: 'list', data: [model] }, '/api/activity?limit=5': activity };
+  await using session = await open(({ path }) => answers[path]);
   expect(await session.client.health()).toEqual(health);
   expect(await session.client.models()).toEqual([model]);
+  expect(await session.client.activity({ limit: 5 })).toEqual(activity);
 });

@@ -1,4 +1,4 @@
-import type { Health, ModelObject } from '@gatehouse/contract';
+import type { ActivityList, Health, ModelObject } from '@gatehouse/contract';
 import {
   type BatchEntry,
   type BatchOutcomes,
@@ -11,16 +11,19 @@ import {
 } from './calls.ts';
 import { type Chat, createChat, type StreamChat } from './chat.ts';
 import { createError } from './errors.ts';
+import { createEvents, type Events } from './events.ts';
 import { createHttp, type HttpOptions } from './http.ts';
+import { createMedia, type MediaCalls } from './media.ts';
 import { readMethods } from './read-methods.ts';
 import { defaultRetry, type RetryOptions, withRetry } from './retry.ts';
+import { createTurns, type StreamTurn, type TakeTurn } from './turn.ts';
 
 export interface ClientOptions extends HttpOptions {
   /** For reads only: a call that changes something is never repeated. */
   readonly retry?: Partial<RetryOptions>;
 }
 
-export interface Client {
+export interface Client extends MediaCalls {
   /** Calls one method by `POST /rpc`. Throws a GatehouseError. */
   readonly call: Call;
   readonly callByName: CallByName;
@@ -30,6 +33,14 @@ export interface Client {
   health(options?: CallOptions): Promise<Health>;
   /** `GET /v1/models`: configured models and, as `agent/<id>`, the agents. */
   models(options?: CallOptions): Promise<ModelObject[]>;
+  /** One turn in a kept conversation, whole. */
+  readonly turn: TakeTurn;
+  /** The same in pieces; a broken connection is taken up where it broke. */
+  readonly streamTurn: StreamTurn;
+  /** What happens at the server, from now on or from an earlier event on. */
+  readonly events: Events;
+  /** `GET /api/activity`: the newest events that the token may see, oldest first; at most `limit` (50, at most 100). */
+  activity(page?: { readonly limit?: number }, options?: CallOptions): Promise<ActivityList>;
   /** One completion, whole. */
   readonly chat: Chat;
   /** One completion in pieces. */
@@ -88,6 +99,10 @@ export function createClient(options: ClientOptions): Client {
     batch: batch as Client['batch'],
     health: async (callOptions = {}) => (await get('/health', callOptions)) as Health,
     models: async (callOptions = {}) => ((await get('/v1/models', callOptions)) as { data: ModelObject[] }).data,
+    ...createTurns(http, changeTimeoutMs),
+    events: createEvents(http),
+    activity: async ({ limit = 50 } = {}, callOptions = {}) => (await get(`/api/activity?limit=${limit}`, callOptions)) as ActivityList,
+    ...createMedia(http, { retry, readTimeoutMs, changeTimeoutMs }),
     ...createChat(http, changeTimeoutMs),
   };
 }

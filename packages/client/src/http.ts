@@ -13,9 +13,13 @@ export interface HttpOptions {
 }
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** With the query, if any. */
   readonly path: string;
+  /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as it is, in place of `body`; its type is a header. */
+  readonly bytes?: Blob | Uint8Array<ArrayBuffer> | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
   /** Until the whole answer is there, in milliseconds; for a stream until its head is. */
@@ -60,6 +64,7 @@ export function createHttp(options: HttpOptions): Http {
           ...request.headers,
         },
         ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+        ...(request.bytes === undefined ? {} : { body: request.bytes }),
         signal: request.signal === undefined ? deadline.signal : AbortSignal.any([request.signal, deadline.signal]),
         // A redirect would carry the token to a place nobody configured.
         redirect: 'error',

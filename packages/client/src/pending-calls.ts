@@ -5,6 +5,15 @@ interface Waiting {
   readonly method: string;
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number;
+  /** How often it may be sent again when the connection broke before its answer came. */
+  readonly repeats: number;
+}
+
+interface Entry {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  readonly send: () => void;
+  repeatsLeft: number;
 }
 
 export interface PendingCalls {
@@ -12,16 +21,18 @@ export interface PendingCalls {
   add(call: Waiting, send: (id: number) => Promise<void>): Promise<unknown>;
   has(id: number): boolean;
   settle(id: number, outcome: Reply['outcome']): void;
+  /** The connection broke: what may be repeated is sent again, by its own `send`; the rest fails. */
+  lose(error: GatehouseError): void;
   rejectAll(error: GatehouseError): void;
 }
 
 /** The calls of one socket that wait for their answers. */
 export function createPendingCalls(): PendingCalls {
-  const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: unknown) => void }>();
+  const waiting = new Map<number, Entry>();
   let nextId = 1;
 
   return {
-    async add({ method, signal, timeoutMs }, send) {
+    async add({ method, signal, timeoutMs, repeats }, send) {
       signal?.throwIfAborted();
       const id = nextId;
       nextId += 1;
@@ -32,9 +43,10 @@ export function createPendingCalls(): PendingCalls {
         () => reject(createError({ code: 'client_timeout', message: `No answer to ${method} within ${timeoutMs} ms.` })),
         timeoutMs,
       );
-      waiting.set(id, { resolve, reject });
+      const entry: Entry = { resolve, reject, send: () => void send(id).catch(reject), repeatsLeft: repeats };
+      waiting.set(id, entry);
       try {
-        send(id).catch(reject);
+        entry.send();
         return await promise;
       } finally {
         waiting.delete(id);
@@ -47,6 +59,15 @@ export function createPendingCalls(): PendingCalls {
       const call = waiting.get(id);
       if (outcome.ok) call?.resolve(outcome.result);
       else call?.reject(outcome.error);
+    },
+    lose(error) {
+      for (const call of waiting.values()) {
+        if (call.repeatsLeft === 0) call.reject(error);
+        else {
+          call.repeatsLeft -= 1;
+          call.send();
+        }
+      }
     },
     rejectAll(error) {
       for (const call of waiting.values()) call.reject(error);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { expect, test } from 'vitest';
 import * as client from './index.ts';
-import { answer, type SeenRequest, startGateway } from './testing/gateway.ts';
+import { answer, type SeenRequest, startGateway, streamEvents } from './testing/gateway.ts';
 
 const token = 'a-token-of-more-than-thirty-two-characters';
 const completion = {
@@ -34,8 +34,30 @@ function rpcReply(text: string): unknown {
   return Array.isArray(message) ? message.map(reply) : reply(message);
 }
 
-function serve({ path, body, response }: SeenRequest): unknown {
-  if (path === '/rpc') return rpcReply(body);
+const turn = {
+  response: 'A house over a gate.',
+  tokensUsed: { input: 5, output: 6, total: 11 },
+  finishReason: 'stop',
+  sessionKey: 'ada:desk',
+  conversationRef: 'cv_0000000000000000000000000000000000000000000',
+  traceId: 't1',
+};
+const medium = { mediaId: 'm1.md', contentType: 'text/markdown', size: 7, fileName: 'notes.md', savedAt: 1 };
+
+const routes: Record<string, (seen: SeenRequest) => unknown> = {
+  '/rpc': ({ body }) => rpcReply(body),
+  '/api/chat': ({ body }) => ({ ...turn, response: JSON.parse(body).attachments === undefined ? 'House.' : 'Only a heading.' }),
+  '/api/chat/stream': ({ response }) =>
+    void streamEvents(response, `id: 1\nevent: token\ndata: {"delta":"A house"}\n\nid: 2\nevent: done\ndata: ${JSON.stringify(turn)}\n\n`),
+  '/media?fileName=notes.md': () => medium,
+  '/media/m1.md/meta': () => medium,
+  '/media/m1.md': ({ response }) => void response.end('# Notes'),
+  '/api/events?kinds=agent%3Ahot_added': ({ response }) =>
+    void streamEvents(response, 'retry: 3000\n\nid: 12\nevent: agent:hot_added\ndata: {"agentId":"scout","timestamp":1}\n\n'),
+  '/v1/chat/completions': serveCompletion,
+};
+
+function serveCompletion({ body, response }: SeenRequest): unknown {
   if (JSON.parse(body).stream !== true) return answer(response, 200, completion);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const chunk = (fields: object) =>
@@ -51,7 +73,7 @@ test('the examples of README.md do what they say', async () => {
   const source = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1]).join('\n');
   expect(source).toContain('createClient');
   await using gateway = await startGateway({
-    http: serve,
+    http: (seen) => routes[seen.path]?.(seen),
     socket: ({ socket }) => socket.on('message', (data: Buffer) => socket.send(JSON.stringify(rpcReply(data.toString())))),
   });
   const lines: string[] = [];
@@ -61,6 +83,13 @@ test('the examples of README.md do what they say', async () => {
     'A thing in between.',
     'pong true',
     'agents default',
+    'A house',
+    'stop, 11 tokens',
+    'House.',
+    'Only a heading.',
+    'text/markdown, 7 bytes',
+    '# Notes',
+    'new agent scout, event 12',
     'Hello yourself',
     'Streamed',
     '[stop]',

@@ -27,7 +27,7 @@ export async function withRetry<T>(attempt: () => Promise<T>, options: RetryOpti
 }
 
 /** Undefined when it is not worth another attempt. */
-function delayBeforeRetry(error: unknown, tried: number, { retries, initialDelayMs, maxDelayMs }: RetryOptions): number | undefined {
+export function delayBeforeRetry(error: unknown, tried: number, { retries, initialDelayMs, maxDelayMs }: RetryOptions): number | undefined {
   if (tried >= retries || !(error instanceof GatehouseError) || !retryableCodes.has(error.code)) return undefined;
   if (error.retryAfterMs !== undefined) return error.retryAfterMs <= maxDelayMs ? error.retryAfterMs : undefined;
   return backoffMs(tried, initialDelayMs, maxDelayMs);
@@ -37,6 +37,23 @@ function delayBeforeRetry(error: unknown, tried: number, { retries, initialDelay
 export function backoffMs(tried: number, initialMs: number, maxMs: number): number {
   const full = Math.min(maxMs, initialMs * 2 ** tried);
   return full / 2 + (full / 2) * Math.random();
+}
+
+/** True for a failure that passes by itself, so that a stream which may always begin again does. */
+export function isPassing(error: unknown): error is GatehouseError {
+  return error instanceof GatehouseError && (retryableCodes.has(error.code) || error.code === 'internal' || error.code === 'client_timeout');
+}
+
+export interface ReconnectPause {
+  /** Attempts in a row that failed before this one. */
+  readonly failures: number;
+  readonly initialMs: number;
+  readonly maxMs: number;
+}
+
+/** Exponential with full jitter, so that the many who lost the same server spread out; never before the server wants it. */
+export function reconnectDelayMs(error: GatehouseError, { failures, initialMs, maxMs }: ReconnectPause): number {
+  return (error.retryAfterMs ?? 0) + Math.random() * Math.min(Math.max(initialMs, maxMs), initialMs * 2 ** Math.min(failures, 30));
 }
 
 /** Ends early by throwing the reason of the signal. */

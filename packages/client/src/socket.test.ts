@@ -69,16 +69,42 @@ test('an error reply rejects its own call only', async () => {
   expect((await session.socket.call('system.ping')).pong).toBe(true);
 });
 
-test('a lost connection rejects what was sent, says that the effect is unknown, and comes back', async () => {
+test('a lost connection rejects a call that may have changed something, says so, and comes back', async () => {
   await using session = await open(({ socket, attempt }) => {
     if (attempt === 1) socket.on('message', () => socket.close(1001, 'shutting down'));
     else answerAll(socket);
   });
-  const error = await session.socket.call('system.ping').catch((caught: unknown) => caught);
+  const error = await session.socket.call('agents.delete', { agentId: 'scout' }).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(ConnectionError);
   expect(String(error)).toMatch(/1001.*shutting down.*may or may not/);
   expect((await session.socket.call('system.ping')).pong).toBe(true);
   expect(session.states).toEqual(['connecting', 'open', 'waiting', 'connecting', 'open']);
+});
+
+test('a read that was lost on the way is sent again over the next connection, twice at most', async () => {
+  const asked: string[] = [];
+  await using session = await open(({ socket, attempt }) => {
+    socket.on('message', (data: Buffer) => asked.push(JSON.parse(data.toString()).method));
+    if (attempt === 2) answerAll(socket);
+    else socket.on('message', () => socket.terminate());
+  });
+  expect((await session.socket.call('system.ping')).pong).toBe(true);
+  expect(asked).toEqual(['system.ping', 'system.ping']);
+
+  await using dead = await open(({ socket }) => socket.on('message', () => socket.terminate()));
+  await expect(dead.socket.call('system.ping')).rejects.toBeInstanceOf(ConnectionError);
+  expect(dead.gateway.connections).toBe(3);
+});
+
+test('without reconnection the first loss is the end', async () => {
+  const gateway = await startGateway({ socket: ({ socket }) => socket.on('message', () => socket.close(1001)) });
+  const states: unknown[] = [];
+  using socket = createSocket({ url: gateway.url, token, reconnect: false, onState: (state, error) => states.push(state, error?.code) });
+  await expect(socket.call('system.ping')).rejects.toBeInstanceOf(ConnectionError);
+  await expect(socket.call('system.ping')).rejects.toBeInstanceOf(ConnectionError);
+  expect(states).toEqual(['connecting', undefined, 'open', undefined, 'closed', 'connection_failed']);
+  expect(gateway.connections).toBe(1);
+  await gateway[Symbol.asyncDispose]();
 });
 
 test.each([

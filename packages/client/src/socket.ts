@@ -2,6 +2,7 @@ import type { MethodName } from '@gatehouse/contract';
 import { type Call, type CallOptions, readReply, type RpcRequestMessage } from './calls.ts';
 import { createError, type GatehouseError } from './errors.ts';
 import { type PendingCalls, createPendingCalls } from './pending-calls.ts';
+import { readMethods } from './read-methods.ts';
 import { backoffMs } from './retry.ts';
 
 export type SocketState = 'connecting' | 'open' | 'waiting' | 'closed';
@@ -15,12 +16,18 @@ export interface SocketOptions {
   /** First and longest pause before another connection is tried, in milliseconds. */
   readonly initialDelayMs?: number;
   readonly maxDelayMs?: number;
-  readonly onState?: (state: SocketState) => void;
+  /** False: the first loss of the connection is the end. */
+  readonly reconnect?: boolean;
+  /** Told of each change; `error` says what a `waiting` or `closed` socket has lost. */
+  readonly onState?: (state: SocketState, error?: GatehouseError) => void;
 }
 
 export interface GatehouseSocket {
   readonly state: SocketState;
-  /** Calls one method over the socket; waits for the connection that is being made. Never repeats a call. */
+  /**
+   * Calls one method over the socket; waits for the connection that is being made. When the connection breaks, a call
+   * that only reads is sent again over the next one, at most twice; any other fails with a ConnectionError.
+   */
   readonly call: Call;
   /** Ends the connection for good; calls still waiting fail. */
   close(): void;
@@ -29,6 +36,7 @@ export interface GatehouseSocket {
 
 /** How long a socket waits for one answer; turns have ten minutes. */
 const defaultTimeoutMs = 660_000;
+const repeatsOfReads = 2;
 
 /**
  * A connection to `/ws` that comes back by itself, with growing random pauses. A close code from 4000 on is the
@@ -44,9 +52,10 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
   let lastWord: GatehouseError | undefined;
   let opening = Promise.withResolvers<WebSocket>();
 
-  function enter(next: SocketState): void {
+  function enter(next: SocketState, error?: GatehouseError): void {
     state = next;
-    options.onState?.(next);
+    if (error === undefined) options.onState?.(next);
+    else options.onState?.(next, error);
   }
 
   function connect(): void {
@@ -65,17 +74,19 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
   }
 
   function lost(code: number, reason: string): void {
-    const error = closeError(code, reason, { wasOpen: state === 'open', url: options.url });
-    const isFinal = code >= 4000;
-    pending.rejectAll(error);
+    const wasOpen = state === 'open';
+    const error = closeError(code, reason, { wasOpen, url: options.url });
+    if (code >= 4000 || options.reconnect === false) return end(error);
     opening.promise.catch(() => undefined);
     opening.reject(error);
-    if (isFinal) return end(error);
     // Calls made from here on wait for the next attempt.
     opening = Promise.withResolvers();
+    // Where there was no connection nothing was lost on it: what waited for it fails.
+    if (wasOpen) pending.lose(error);
+    else pending.rejectAll(error);
     timer = setTimeout(connect, backoffMs(failures, options.initialDelayMs ?? 500, options.maxDelayMs ?? 30_000));
     failures += 1;
-    enter('waiting');
+    enter('waiting', error);
   }
 
   function end(error: GatehouseError): void {
@@ -88,12 +99,13 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
     const socket = current;
     current = undefined;
     socket?.close(1000);
-    enter('closed');
+    enter('closed', error);
   }
 
   async function call(method: MethodName, params: object = {}, { signal, timeoutMs = defaultTimeoutMs }: CallOptions = {}): Promise<unknown> {
     if (lastWord !== undefined) throw lastWord;
-    return await pending.add({ method, signal, timeoutMs }, async (id) => {
+    const repeats = readMethods.has(method) ? repeatsOfReads : 0;
+    return await pending.add({ method, signal, timeoutMs, repeats }, async (id) => {
       const socket = await opening.promise;
       const message: RpcRequestMessage = { jsonrpc: '2.0', id, method, params };
       // A call that was given up while it waited for the connection must not reach the server.

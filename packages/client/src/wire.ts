@@ -78,12 +78,21 @@ export function errorFromHttp(body: unknown, context: ReplyContext & { readonly 
     // A JSON-RPC error has a number as its code, a /v1 error has a type.
     return typeof body['error']['code'] === 'number' ? errorFromRpc(body['error'], context) : errorFromV1(body['error'], context);
   }
+  return errorFromApi(body, context, { code: byStatus, message: `The server answered with status ${status}.` });
+}
+
+/** Turns `{error, code, requestId}`, the body or the `error` event of a route outside `/v1` and `/rpc`, into an error. */
+export function errorFromApi(
+  body: unknown,
+  context: ReplyContext,
+  otherwise: { readonly code: ErrorCode; readonly message: string },
+): GatehouseError {
   const record = isRecord(body) ? body : {};
   return createError({
     ...context,
-    code: isErrorCode(record['code']) ? record['code'] : byStatus,
-    message: text(record['error']) ?? `The server answered with status ${status}.`,
-    requestId: text(record['requestId']) ?? context.requestId,
+    ...dataDetails(record, context),
+    code: isErrorCode(record['code']) ? record['code'] : otherwise.code,
+    message: text(record['error']) ?? otherwise.message,
   });
 }
 

@@ -13,6 +13,10 @@ export interface EventDeclaration<Payload extends z.ZodType = z.ZodType> {
   readonly visibility: EventVisibility;
   readonly summary: string;
   readonly payload: Payload;
+  /**
+   * A moment of something that goes on: made only while somebody listens, without an id, not kept and never replayed.
+   */
+  readonly transient?: true;
 }
 
 function event<Payload extends z.ZodType>(declaration: EventDeclaration<Payload>): EventDeclaration<Payload> {
@@ -45,7 +49,8 @@ export const events = {
   'message:streaming': event({
     category: 'Messages',
     visibility: 'owner',
-    summary: 'A piece of an answer that is being written; produced only while somebody listens, pieces of one read joined.',
+    transient: true,
+    summary: 'A piece of an answer that is being written; pieces of one read are joined, and a reader that is behind misses some.',
     payload: z.strictObject({ ...conversationIdentity, ...turn, messageId: z.string(), delta: z.string(), timestamp }),
   }),
   'session:created': event({
@@ -111,6 +116,7 @@ export const events = {
   'observability:metrics': event({
     category: 'Observability',
     visibility: 'system',
+    transient: true,
     summary: 'Health of the process, every 30 seconds.',
     payload: z.strictObject({
       rssBytes: z.int(),
@@ -214,3 +220,6 @@ export const events = {
 export type Events = typeof events;
 export type EventKind = keyof Events;
 export type EventPayload<K extends EventKind> = z.output<Events[K]['payload']>;
+
+/** In the order of their declaration. */
+export const eventKinds = Object.keys(events) as readonly EventKind[];

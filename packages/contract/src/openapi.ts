@@ -64,14 +64,24 @@ export function openApiDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: 
 /** Statuses that a route may answer besides its success, in order. */
 export function errorStatuses(route: Route): number[] {
   return [
-    ...(route.body === undefined ? [] : [400]),
+    ...(hasBody(route) || parsesQuery(route) ? [400] : []),
     ...(route.scope === 'none' ? [] : [401, 403]),
-    ...(route.path.includes(':') || route.path.includes('*') || (route.family === 'v1' && route.body !== undefined) ? [404] : []),
-    ...(route.body === undefined ? [] : [413, 415]),
+    ...(route.path.includes(':') || route.path.includes('*') || (route.family !== 'rpc' && route.body !== undefined) ? [404] : []),
+    ...(route.headers?.['Idempotency-Key'] === undefined ? [] : [409]),
+    ...(hasBody(route) ? [413, 415] : []),
     ...(route.rateLimited ? [429] : []),
     500,
     ...(route.rateLimited ? [503] : []),
   ];
+}
+
+/** The query of open routes is free: probes and browsers add to it. */
+function parsesQuery(route: Route): boolean {
+  return route.query !== undefined && route.scope !== 'none' && route.scope !== 'socket';
+}
+
+function hasBody(route: Route): boolean {
+  return route.body !== undefined || route.rawBody !== undefined;
 }
 
 type Writer = ReturnType<typeof createSchemaWriter>;
@@ -89,18 +99,28 @@ function openApiPath(path: string): string {
 }
 
 function describeRoute(name: string, route: Route, writer: Writer): JsonObject {
-  const parameters = [...pathParameters(route), ...queryParameters(route)];
+  const parameters = [...pathParameters(route), ...namedParameters('query', route.query), ...namedParameters('header', route.headers)];
   return {
     operationId: name,
     summary: route.summary,
     tags: [route.family],
     security: route.scope === 'none' ? [] : [{ bearer: [] }],
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(route.body === undefined ? {} : { requestBody: { required: true, content: json(writer.schema({ schema: route.body, side: 'input' })) } }),
+    ...requestBody(route, writer),
     responses: { ...success(name, route, writer), ...failures(route, writer) },
     'x-scope': route.scope,
     'x-rate-limited': route.rateLimited,
   };
+}
+
+function requestBody(route: Route, writer: Writer): JsonObject {
+  if (route.body !== undefined) return { requestBody: { required: true, content: json(writer.schema({ schema: route.body, side: 'input' })) } };
+  if (route.rawBody === undefined) return {};
+  const content = Object.entries(route.rawBody).map(([type, description]) => {
+    const bytes = { type: 'string', format: 'binary', description };
+    return [type, { schema: type === 'multipart/form-data' ? { type: 'object', properties: { file: bytes }, required: ['file'] } : bytes }] as const;
+  });
+  return { requestBody: { required: true, content: Object.fromEntries(content) } };
 }
 
 function json(schema: JsonObject): JsonObject {
@@ -117,10 +137,10 @@ function pathParameters(route: Route): JsonObject[] {
   }));
 }
 
-function queryParameters(route: Route): JsonObject[] {
-  return Object.entries(route.query ?? {}).map(([name, description]) => ({
+function namedParameters(place: 'query' | 'header', parameters: Route['query']): JsonObject[] {
+  return Object.entries(parameters ?? {}).map(([name, description]) => ({
     name,
-    in: 'query',
+    in: place,
     required: false,
     description,
     schema: { type: 'string' },
@@ -135,27 +155,38 @@ function success(name: string, route: Route, writer: Writer): JsonObject {
       schema: {
         type: 'string',
         description:
+          route.streamText ??
           'With `stream: true`: one `data:` line per chunk in the shape of `x-event`, ended by `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is one data line with the error body, then `[DONE]`.',
       },
       'x-event': writer.schema({ schema: route.streamed, side: 'output' }),
     };
   }
+  if (route.streamText !== undefined && route.streamed === undefined)
+    content['text/event-stream'] = { schema: { type: 'string', description: route.streamText } };
+  if (route.rawResponse !== undefined) content['*/*'] = { schema: { type: 'string', format: 'binary', description: route.rawResponse } };
   return {
-    '200': {
+    [String(route.success ?? 200)]: {
       description: 'Success.',
       headers: { 'x-request-id': { description: 'Id of the request, as in the log.', schema: { type: 'string' } } },
       content,
     },
+    ...(route.rawResponse === undefined
+      ? {}
+      : {
+          '206': { description: 'The part that `Range` asks for.', content },
+          '304': { description: 'The client has it already: see `If-None-Match` and `If-Modified-Since`.' },
+        }),
     ...(name === 'rpc' ? { '204': { description: 'The body held notifications only.' } } : {}),
     ...(route.query?.['ready'] === undefined ? {} : { '503': { description: 'Asked with `?ready`: not ready yet, or draining.', content } }),
   };
 }
 
 const statusTexts: Record<number, string> = {
-  400: 'The body is not valid JSON, or a field is missing, unknown or has a wrong value.',
+  400: 'The body is not valid JSON, or a field of it or of the query is missing, unknown or has a wrong value.',
   401: errorCatalogue.unauthenticated.text,
   403: errorCatalogue.insufficient_scope.text,
   404: errorCatalogue.not_found.text,
+  409: 'The Idempotency-Key was used with another body, or the outcome of its turn is unknown.',
   413: errorCatalogue.payload_too_large.text,
   415: errorCatalogue.unsupported_media_type.text,
   429: 'Too many requests; `Retry-After` says in how many seconds to try again.',

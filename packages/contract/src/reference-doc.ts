@@ -96,13 +96,14 @@ export function eventsReference(): string {
   const lookup: SchemaLookup = (name) => shapes[name];
   const categories = Map.groupBy(declared, ([, one]) => one.category);
   return page('Events', [
-    'Who sees an event: `owner` is the principal whose conversation it is about, and admins; `system` is every token that may open the stream; `admin` is admins only.',
+    'Who sees an event: `owner` is the principal whose conversation it is about, and admins; `system` is every token that may open the stream; `admin` is admins only. A token that names agents sees nothing of others.',
+    'Transient kinds are made only while somebody listens; they have no id, are not kept and never replayed. All others are kept for 7 days, at most 50,000 of them or 32 million characters; the messages of `/v1` turns only in memory.',
     ...[...categories].flatMap(([category, list]) => [
       `## ${category}`,
       ...list.flatMap(([kind, one]) => [
         `### \`${kind}\``,
         one.summary,
-        `Visible to: ${one.visibility}.`,
+        `Visible to: ${one.visibility}.${one.transient === true ? ' Transient.' : ''}`,
         propertyTable(writer.schema({ schema: one.payload, side: 'output' }), lookup, false),
       ]),
     ]),

@@ -1,9 +1,24 @@
+import { keepReceipt } from './features/receipts/store.ts';
+import { keepResponse } from './features/responses/store.ts';
 import { addMessages } from './features/sessions/store.ts';
-import { recordTurn, type TurnCommit } from './features/turns/store.ts';
-import { operation } from './kernel/db/operation.ts';
+import type { AlongsideRows } from './features/turns/api.ts';
+import { recordTurn, type TurnCommit, type TurnOpening } from './features/turns/store.ts';
+import { operation, type Tx } from './kernel/db/operation.ts';
 
-/** The one transaction of a turn bound to a request: messages, usage, cost and terminal row, all or none (decisions §7). */
+/** The row that comes before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
+export const openTurn = operation('turns.open', async (tx, input: TurnOpening): Promise<void> => {
+  await recordTurn(tx, input.turn, []);
+  await keepAlongside(tx, input.alongside);
+});
+
+/** The one transaction of a turn bound to a request: messages, usage, cost, terminal row and what its caller keeps with it, all or none (decisions §7). */
 export const commitTurn = operation('turns.commit', async (tx, input: TurnCommit): Promise<{ readonly created: boolean }> => {
   await recordTurn(tx, input.turn, input.calls);
+  await keepAlongside(tx, input.alongside);
   return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
 });
+
+async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Promise<void> {
+  if (rows?.response !== undefined) await keepResponse(tx, rows.response);
+  if (rows?.receipt !== undefined) await keepReceipt(tx, rows.receipt);
+}

@@ -1,5 +1,7 @@
 import { AgentConfig, AgentId, LogLevel } from '@gatehouse/contract';
 import * as z from 'zod';
+import { MediaConfig } from './features/media/config.ts';
+import { ObservabilityConfig } from './features/observability/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
 import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
 
@@ -11,7 +13,9 @@ export const RootConfig = z.strictObject({
   agents: z.record(AgentId, AgentConfig).default({}).describe('Agents by id; `default` exists even when it is not listed.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
+  media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),
   storage: z.strictObject({ driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.') }).prefault({}),
+  observability: ObservabilityConfig.prefault({}).describe('What the daemon tells monitoring systems; `/metrics` needs no setting.'),
   logging: z
     .strictObject({
       level: LogLevel.default('info'),

@@ -21,6 +21,7 @@ export function configTemplate(): string {
       'providers.*.apiKey': '${LOCAL_KEY}',
       'providers.*.models': [{ id: 'test-model', contextWindow: 128_000, maxTokens: 8192, cost: { input: 1, output: 2 } }],
       'agents.*.model': 'local/test-model',
+      'observability.traces': { endpoint: 'http://127.0.0.1:4318/v1/traces', headers: {}, sampleRatio: 1 },
       embedding: { provider: 'local', model: 'text-embedding-3-small' },
     },
   });

@@ -4,6 +4,7 @@ import { exitCodes } from './exit-codes.ts';
 import { greetingLines } from './greeting.ts';
 import { systemClock } from './kernel/clock.ts';
 import { isSecretName } from './kernel/config/secrets.ts';
+import { notifySupervisor } from './kernel/lifecycle/notify.ts';
 import { createLogger } from './kernel/logger.ts';
 import { createRedactor } from './kernel/redact.ts';
 import { ServerLife } from './server-life.ts';
@@ -33,13 +34,17 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
     logger.flush();
     process.exit(code);
   };
-  const life = new ServerLife({ args, env, logger, redactor, onDeath: () => end(exitCodes.internal.code) });
+  const watchdog = !process.execArgv.some((flag) => flag.startsWith('--inspect'));
+  const life = new ServerLife({ args, env, logger, redactor, watchdog, onDeath: () => end(exitCodes.internal.code) });
 
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'Uncaught error: the daemon ends');
     life.announceFault(origin);
     end(exitCodes.internal.code);
   });
+
+  const notify = (state: 'READY=1' | 'STOPPING=1'): void =>
+    notifySupervisor(state, env, (error) => log.warn({ err: error }, 'The service manager could not be told'));
 
   let first: { readonly signal: NodeJS.Signals; readonly atMs: number } | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -49,6 +54,7 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
       return;
     }
     first = { signal, atMs: systemClock.monotonic() };
+    notify('STOPPING=1');
     log.info({ signal }, 'Stopping: running turns are waited for, a second signal ends at once');
     life.stop().then(
       () => {
@@ -66,8 +72,10 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   try {
     const greeting = await life.start();
     const paint = (style: 'bold' | 'yellow') => (text: string) => (process.stdout.isTTY ? styleText(style, text) : text);
+    const showToken = process.stdout.isTTY || greeting.firstStart;
     logger.flush();
-    process.stdout.write(`${greetingLines(greeting, { bold: paint('bold'), yellow: paint('yellow') }).join('\n')}\n`);
+    process.stdout.write(`${greetingLines(greeting, { showToken, bold: paint('bold'), yellow: paint('yellow') }).join('\n')}\n`);
+    notify('READY=1');
   } catch (error) {
     const code = exitCodeOf(error);
     logger.flush();

@@ -67,7 +67,7 @@ function lookAtHome({ dir }: HomePaths): Finding {
 
 function lookAtPermissions(paths: HomePaths): Finding {
   if (!existsSync(paths.dir)) return ok('nothing there yet');
-  for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir])
+  for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir])
     if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
   for (const file of [paths.tokenFile, paths.keyFile]) if (existsSync(file)) checkPrivate(file, statSync(file), '600');
   return ok('only the owner has access');

@@ -21,13 +21,22 @@ export interface Greeting {
   readonly socketFile: string;
   /** Shell expression for the token, or undefined when only the operator knows one. */
   readonly tokenExpression: string | undefined;
+  /** Undefined when no dashboard is served; `token` is the secret of the token file, when there is one. */
+  readonly dashboard: { readonly token: string | undefined } | undefined;
   readonly warnings: readonly string[];
 }
 
-/** What the start prints. The last line is the address; no secret is in it. */
+/**
+ * What the start prints. The last line is the address. The link to the dashboard holds the token, in its fragment, only
+ * when `showToken` says that a person reads it: what a service prints is kept in a log.
+ */
 export function greetingLines(
   greeting: Greeting,
-  style: { readonly bold: (text: string) => string; readonly yellow: (text: string) => string },
+  style: {
+    readonly showToken: boolean;
+    readonly bold: (text: string) => string;
+    readonly yellow: (text: string) => string;
+  },
 ): string[] {
   const { address } = greeting;
   const row = (label: string, text: string) => `  ${label.padEnd(8)}${text}`;
@@ -35,7 +44,9 @@ export function greetingLines(
     style.bold(`Gatehouse ${greeting.version}`),
     row('home', `${greeting.home}${greeting.firstStart ? '  (made now; settings in config.yaml)' : ''}`),
     row('model', modelText(greeting.discovery)),
-    ...(address === null ? [] : [row('try', curlLine(address, greeting))]),
+    ...(address === null
+      ? []
+      : [...dashboardLink(address, greeting, style.showToken).map((link) => row('open', link)), row('try', curlLine(address, greeting))]),
     ...greeting.warnings.map((warning) => row('warning', style.yellow(warning))),
     address === null ? `No listener (gateway.enabled is false); socket ${greeting.socketFile}` : style.bold(address),
   ];
@@ -47,6 +58,13 @@ function modelText({ providers, defaultModel }: Greeting['discovery']): string {
       `${name}, ${source === 'built_in' ? 'built in' : `${modelCount} ${modelCount === 1 ? 'model' : 'models'}, from ${from}`}`,
   );
   return `${defaultModel}  (found: ${found.join('; ')})`;
+}
+
+function dashboardLink(address: string, { dashboard }: Greeting, showToken: boolean): string[] {
+  if (dashboard === undefined) return [];
+  const { token } = dashboard;
+  // A fragment is never sent, so the token comes into no log of a server or proxy.
+  return [`${reachable(address)}/${showToken && token !== undefined ? `#token=${encodeURIComponent(token)}` : ''}`];
 }
 
 function curlLine(address: string, { agentId, tokenExpression }: Greeting): string {

@@ -1,5 +1,8 @@
+import { dirname } from 'node:path';
 import { RootConfig } from './config-schema.ts';
 import { secretFault } from './features/tokens/secret.ts';
+import { readTls } from './gateway/tls.ts';
+import { systemClock } from './kernel/clock.ts';
 import { ConfigError } from './kernel/config/config-error.ts';
 import { type LoadedConfig, loadConfig, type Override } from './kernel/config/load.ts';
 import type { Environment } from './kernel/config/references.ts';
@@ -26,6 +29,7 @@ export function loadRootConfig(
   const loaded = loadConfig({ schema: RootConfig, file: file.path, text: file.text, env, overrides: overridesFrom(env, flags) });
   checkTokens(loaded);
   checkProviders(loaded);
+  checkTls(loaded, dirname(file.path));
   return withEnvironmentToken(loaded, env);
 }
 
@@ -77,6 +81,17 @@ function checkProviders({ config, errorAt }: LoadedConfig<RootConfig>): void {
       ['embedding', 'provider'],
       `expected "hashing" or one of section providers (${Object.keys(config.providers).join(', ') || 'which is empty'})`,
     );
+}
+
+/** A certificate that cannot be used is told before anything is stopped or started. */
+function checkTls(loaded: LoadedConfig<RootConfig>, homeDir: string): void {
+  const { tls, enabled } = loaded.config.gateway;
+  if (tls === undefined || !enabled) return;
+  try {
+    readTls(tls, homeDir, systemClock.now());
+  } catch (error) {
+    throw asConfigError(error, loaded) ?? error;
+  }
 }
 
 /**

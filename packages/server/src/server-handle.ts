@@ -25,6 +25,8 @@ export interface ServerOptions {
   readonly log: Log;
   readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
   readonly redactor: Pick<Redactor, 'redact'>;
+  /** Ends the process when its event loop is held for thirty seconds. Not for tests, whose clocks stand still. */
+  readonly watchdog?: boolean;
   /** True when something outside starts the daemon again after its end. */
   readonly supervised: boolean;
   /** Reads and validates the configuration as it is on disk, before a restart. */

@@ -1,5 +1,6 @@
 import { configTemplate } from './config-template.ts';
 import type { RootConfig } from './config-schema.ts';
+import { dashboardDir } from './gateway/routes/dashboard-files.ts';
 import { type Greeting, tokenFromFile } from './greeting.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { LoadedConfig } from './kernel/config/load.ts';
@@ -24,6 +25,8 @@ export interface ServerLifeOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly redactor: Redactor;
+  /** False where a debugger may hold the event loop. */
+  readonly watchdog: boolean;
   /** Told when no server is left and none can be started. */
   readonly onDeath: () => void;
 }
@@ -68,6 +71,7 @@ export class ServerLife {
 
     const { config } = loaded;
     const { paths } = home;
+    const token = home.readToken();
     const offline = server.discovery.providers.every((provider) => provider.source === 'built_in');
     return {
       version,
@@ -77,7 +81,8 @@ export class ServerLife {
       agentId: config.routing.defaultAgentId,
       address: server.address,
       socketFile: paths.socketFile,
-      tokenExpression: home.readToken() !== undefined ? tokenFromFile(paths.tokenFile) : env['GATEHOUSE_TOKEN'] ? '$GATEHOUSE_TOKEN' : undefined,
+      tokenExpression: token !== undefined ? tokenFromFile(paths.tokenFile) : env['GATEHOUSE_TOKEN'] ? '$GATEHOUSE_TOKEN' : undefined,
+      dashboard: dashboardDir(config.gateway.web, paths.dir) === undefined ? undefined : { token },
       warnings: [
         ...home.warnings,
         ...notes,
@@ -115,6 +120,7 @@ export class ServerLife {
         log: logger.log,
         logger,
         redactor,
+        watchdog: this.#options.watchdog,
         supervised: env['INVOCATION_ID'] !== undefined || env['NOTIFY_SOCKET'] !== undefined,
         checkConfig: async () => void this.#load(home),
         restart: () => this.#restart(home),

@@ -1,8 +1,14 @@
 import type { Health } from '@gatehouse/contract';
-import { commitTurn } from './commit-turn.ts';
+import { commitTurn, openTurn } from './commit-turn.ts';
+import { deleteConversation } from './delete-conversation.ts';
 import { RootConfig } from './config-schema.ts';
 import { createAgents } from './features/agents/agents.ts';
+import { createMedia } from './features/media/media.ts';
+import { createEvents } from './features/events/events.ts';
 import { createModelMethods } from './features/models/methods.ts';
+import { createMetrics } from './features/observability/metrics.ts';
+import { createReceipts } from './features/receipts/receipts.ts';
+import { createResponses } from './features/responses/responses.ts';
 import { createSessions } from './features/sessions/sessions.ts';
 import { createSettings } from './features/settings/settings.ts';
 import { startMetrics } from './features/system/metrics.ts';
@@ -23,6 +29,8 @@ import { createEgress } from './kernel/egress.ts';
 import { createEventBus } from './kernel/event-bus.ts';
 import type { Handlers } from './kernel/handlers.ts';
 import { createLanes } from './kernel/lane.ts';
+import { beginHeartbeat } from './kernel/lifecycle/watchdog.ts';
+import { watchLoad } from './kernel/lifecycle/load.ts';
 import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
 import { createModels } from './llm/create-models.ts';
 import { probeHttp } from './llm/discover.ts';
@@ -51,7 +59,25 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   // Storage. The lifetime is built first: the folder is locked before anything opens a file in it, and a clean end is recorded last.
   const lifetime = building.use(beginLifetime(home.dataDir, clock));
   let damage: Error | undefined;
-  const db = building.use(
+  const metrics = building.use(createMetrics({ version: options.version, clock, bus }));
+  // Most daemons have no collector, and what speaks to one is large.
+  const traces =
+    config.observability.traces === undefined
+      ? undefined
+      : building.use(
+          (await import('./features/observability/traces.ts')).openTraces(config.observability.traces, { version: options.version, clock }),
+        );
+  const load = building.use(
+    watchLoad({
+      clock,
+      onChange(reason) {
+        if (reason === undefined) return log.info({}, 'New work is taken again');
+        log.error({ reason }, 'New work is refused for a while');
+        bus.emit('system:error', { source: 'load', message: `${reason}: new work is refused for a while`, timestamp: clock.now() });
+      },
+    }),
+  );
+  const opened = building.use(
     await openDb({
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
@@ -59,6 +85,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       log: log.module('storage'),
       programVersion: options.version,
       check: lifetime.uncleanEnd,
+      heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
       onDamage(error) {
         damage = error;
         log.fatal({ err: error }, 'The database is damaged');
@@ -66,6 +93,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       },
     }),
   );
+  const db = metrics.db(opened);
+
+  const events = building.use(await createEvents({ db, bus, clock, log: log.module('events') }));
 
   // Models and agents.
   const models = building.use(
@@ -106,11 +136,15 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
 
+  const media = building.use(await createMedia({ dir: home.mediaDir, config: config.media, db, bus, clock, log: log.module('media') }));
+
   // Conversations and turns.
   const lanes = createLanes();
   const fence = createFence({ key: options.installKey.derive('fence') });
   const injections = createInjectionMonitor({ bus, clock });
-  const tools = [...createWorkspaceTools(), createWebFetchTool({ egress: createEgress({ clock }) }), ...(overrides.tools ?? [])];
+  const tools = [...createWorkspaceTools(), createWebFetchTool({ egress: createEgress({ clock }) }), ...(overrides.tools ?? [])]
+    .map(metrics.tool)
+    .map((tool) => traces?.tool(tool) ?? tool);
   const sessions = createSessions({
     db,
     bus,
@@ -121,6 +155,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       const model = agent === undefined ? models.defaultModel() : primaryModel(agent, models);
       return `${model.provider}/${model.modelId}`;
     },
+    deleteConversation,
     async alone(ref, call, run) {
       using _lease = await lanes.acquire({
         key: ref,
@@ -133,27 +168,32 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     },
     laneOf: lanes.of,
   });
+  const countedGenerate = metrics.generate(models.generate);
+  const generate = traces?.generate(countedGenerate) ?? countedGenerate;
+  const runTurn = metrics.runTurn(createRunTurn({ models: { generate }, clock, fence, log: log.module('turns'), inspect: injections.inspect }));
   const turns = createTurns({
     db,
     bus,
     clock,
+    media: media.api,
     agents: agents.api,
     models,
     sessions: sessions.api,
-    runTurn: createRunTurn({ models, clock, fence, log: log.module('turns'), inspect: injections.inspect }),
+    runTurn: traces?.runTurn(runTurn) ?? runTurn,
+    openTurn,
     commitTurn,
     async inLane({ ref, agent, principalId, signal }, run) {
       const lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
       // Every turn passes here, and a `using` declaration costs as much as the lane.
       try {
-        return await run();
+        return await (traces === undefined ? run() : traces.inConversation(ref, run));
       } finally {
         lease.release();
       }
     },
     queued: () => lanes.counts().queued,
-    systemPrompt: (agent, offered) => buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true }),
-    fenceV1: (text, label) => fence.wrap(text, { source: 'api', role: label }),
+    systemPrompt: (agent, offered, locale) => buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true, locale }),
+    fence: fence.wrap,
     inspect: injections.inspect,
     toolsFor: (agent, origin) => selectTools(tools, agent.config, origin),
     v1Tools: config.gateway.compat.tools,
@@ -161,8 +201,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it'
       : undefined,
   });
+  const responses = building.use(createResponses({ db, clock, log: log.module('responses') }));
   const aborted = await turns.recover();
   if (aborted > 0) log.warn({ turns: aborted }, 'Turns that an earlier run left open are aborted');
+
+  const receipts = building.use(createReceipts({ db, clock, log: log.module('receipts'), execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
   const settings = createSettings({ schema: RootConfig, config, redactText: options.redactor.redact });
@@ -170,6 +213,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const about = () => ({ version: options.version, ...(address !== null && { baseUrl: address }) });
   const openRpc = () => import('@gatehouse/contract/openrpc').then(({ openRpcDocument }) => openRpcDocument(about()));
   const openApi = () => import('@gatehouse/contract/openapi').then(({ openApiDocument }) => openApiDocument(about()));
+  const asyncApi = () => import('@gatehouse/contract/asyncapi').then(({ asyncApiDocument }) => asyncApiDocument(about()));
   const system = createSystem({
     clock,
     log: log.module('system'),
@@ -187,7 +231,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     restart: options.restart,
     audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
   });
-  const handlers: Handlers = {
+  const methods: Handlers = {
     ...system.methods,
     ...settings.methods,
     ...agents.methods,
@@ -196,6 +240,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...createModelMethods({ models, agents: agents.api, redactText: options.redactor.redact }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
   };
+
+  const handlers = traces?.handlers(methods) ?? methods;
 
   // Doors.
   const startedAt = clock.monotonic();
@@ -212,9 +258,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       models: models.list().some((model) => model.provider !== 'offline')
         ? { status: 'ok' }
         : { status: 'degraded', detail: 'no model provider is connected' },
+      load: load.overload() === undefined ? { status: 'ok' } : { status: 'degraded', detail: 'new work is refused for a while' },
       turns: lifetime.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
-    const failed = Object.values(checks).some((check) => check.status === 'failed') || checks['storage']?.status === 'degraded';
+    const failed =
+      Object.values(checks).some((check) => check.status === 'failed') ||
+      checks['storage']?.status === 'degraded' ||
+      checks['load']?.status === 'degraded';
     return {
       status: state === 'draining' ? 'draining' : failed ? 'degraded' : 'ok',
       version: options.version,
@@ -228,17 +278,35 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       handlers,
       tokens: tokens.api,
       turns: turns.api,
+      responses: responses.api,
+      media: media.api,
+      receipts: receipts.api,
+      events: events.api,
+      sessions: sessions.api,
       models,
+      primaryModel: (agent) => primaryModel(agent, models),
       agents: agents.api,
       embedder,
       health,
-      documents: { openapi: openApi, openrpc: openRpc },
+      documents: { openapi: openApi, openrpc: openRpc, asyncapi: asyncApi },
+      meter: metrics.door,
+      metrics: metrics.render,
+      tracer: traces?.door,
+      overload: load.overload,
       bus,
       clock,
       log: log.module('gateway'),
+      homeDir: home.dir,
       badResults: overrides.badResults ?? 'log',
     }),
   );
+  metrics.attach({
+    turns: turns.api.counts,
+    connections: gateway.connections,
+    eventStreams: gateway.eventStreams,
+    storage: () => db.status(),
+    loopDelayMs: load.loopDelayMs,
+  });
   if (config.gateway.enabled) ({ address } = await gateway.listen());
   // Loaded while nobody waits for it, or the first turn would; it holds the event loop, so not in the way of the first answer.
   building.defer(clock.after(100, () => void loadTransport()));
@@ -273,9 +341,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   };
 }
 
-function serverWarnings({ host, tokens }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
+function serverWarnings({ host, tokens, tls }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
   const warnings: string[] = [];
-  if (!['127.0.0.1', 'localhost', '::1'].includes(host)) warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
+  if (tls === undefined && !['127.0.0.1', 'localhost', '::1'].includes(host))
+    warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
   for (const token of tokens)
     if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
   for (const token of tokens)

@@ -1,3 +1,4 @@
+export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
 export { createStepClock, type StepClock } from './step-clock.ts';
 export { startTestServer, type TestServer, type TestServerOptions } from './test-server.ts';

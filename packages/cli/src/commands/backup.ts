@@ -1,14 +1,14 @@
 import { resolve } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { askControlInfo, startControlJob } from '../connection/control-socket.ts';
 import { controlSocketFile, homeDir } from '../connection/target.ts';
-import { CliError, usageError } from '../failure.ts';
+import { CliError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { renderBytes } from '../render/table.ts';
+import { confirm } from './confirm.ts';
 import { runDaemonMode } from './daemon-process.ts';
 import { followJob } from './job.ts';
-import { homeOption, type OutputFlags, outputOption } from './options.ts';
+import { homeOption, jsonOption, type OutputFlags, outputOption } from './options.ts';
 
 type BackupFlags = OutputFlags & { readonly home?: string };
 
@@ -23,6 +23,7 @@ export function addBackupCommand(program: Command, io: Io): void {
     .description('Writes a consistent copy of all data to FILE (default: a new file in the folder `backups` of the home folder).')
     .addOption(homeOption())
     .addOption(outputOption())
+    .addOption(jsonOption())
     .action(async (file: string | undefined, flags: BackupFlags) => {
       const home = homeDir(flags, io);
       const target = file === undefined ? undefined : resolve(io.workingDir, file);
@@ -42,6 +43,7 @@ export function addRestoreCommand(program: Command, io: Io): void {
     .option('-y, --yes', 'do not ask')
     .addOption(homeOption())
     .addOption(outputOption())
+    .addOption(jsonOption())
     .action(async (file: string, flags: BackupFlags & { yes?: true }) => {
       const home = homeDir(flags, io);
       const info = await askControlInfo(controlSocketFile(home));
@@ -54,15 +56,4 @@ export function addRestoreCommand(program: Command, io: Io): void {
       const kept = result.previous === undefined ? '' : ` What was there is in ${result.previous}.`;
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(result) : `Restored ${result.file}, ${renderBytes(result.bytes)}.${kept}`);
     });
-}
-
-async function confirm(question: string, io: Io): Promise<void> {
-  if (io.stdin.isTTY !== true) throw usageError('Nobody is there to ask.', 'Say --yes to replace the data.');
-  const terminal = createInterface({ input: io.stdin, output: io.stderr });
-  try {
-    const answer = await terminal.question(`${question} [y/N] `);
-    if (!/^y(es)?$/i.test(answer.trim())) throw new CliError('Nothing was changed.');
-  } finally {
-    terminal.close();
-  }
 }

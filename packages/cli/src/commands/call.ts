@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import type { Io } from '../io.ts';
-import { type CommonFlags, withConnection } from './options.ts';
+import { type CommonFlags, withOwnJson } from './options.ts';
 
 export type CallFlags = CommonFlags & { readonly list?: true };
 
 /** `gatehouse call METHOD --name value …`: every method of the registry, flags and help made from the contract. */
 export function addCallCommand(program: Command, io: Io): void {
-  withConnection(program.command('call [method] [params...]'))
+  withOwnJson(program.command('call [method] [params...]'))
     .summary('call any JSON-RPC method')
     .description('Calls one JSON-RPC method and prints its result. `gatehouse call METHOD --help` shows the parameters of a method.')
     .option('--list', 'list all methods')

@@ -1,4 +1,5 @@
 import { PassThrough } from 'node:stream';
+import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { collector, createUser } from '../testing/test-io.ts';
 import { type Answer, startServer, token } from '../testing/servers.ts';
@@ -131,4 +132,50 @@ test('a failure before the answer is a failure of the command', async () => {
   await using session = await open();
   const outcome = await session.run(['fail']);
   expect(outcome).toMatchObject({ code: 1, err: 'error: The model is gone\n' });
+});
+
+test('with --session the daemon keeps the conversation', async () => {
+  await using server = await startTestServer();
+  await using user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token };
+  server.provider.queue({ text: ['Noted', '.'] }, { text: 'You are Ada.' }, { status: 400, error: { message: 'Nonsense' } });
+  expect(await user.run({ args: ['chat', '--session', 'ada:desk', 'I', 'am', 'Ada'], env })).toEqual({ code: 0, out: 'Noted.\n', err: '' });
+  const { out } = await user.run({ args: ['chat', '--session', 'ada:desk', '--json', 'Who am I?'], env });
+  expect(JSON.parse(out)).toMatchObject({ content: 'You are Ada.', finishReason: 'stop', usage: { total_tokens: expect.any(Number) } });
+  expect(await server.client.call('session.history', { sessionKey: 'ada:desk' })).toMatchObject({
+    messages: [{ content: 'I am Ada' }, { content: 'Noted.' }, { content: 'Who am I?' }, { content: 'You are Ada.' }],
+  });
+  expect(await user.run({ args: ['chat', '--session', 'ada:desk', 'Fail'], env })).toMatchObject({ code: 1, err: expect.stringMatching(/^error: /) });
+  expect(await user.run({ args: ['chat', '--session', 'ada:desk', '--model', 'm', 'x'], env })).toMatchObject({ code: 2 });
+});
+
+test('in a kept conversation only what is new is sent, and /new forgets nothing', async () => {
+  await using server = await startTestServer();
+  await using user = await createUser();
+  const out = collector();
+  const err = collector();
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  server.provider.queue({ text: 'First.' }, { text: 'Second.' }, { text: ['Begun '], breakAfter: { deltas: 1, by: 'stall' } });
+  let press = () => {};
+  const running = user.run({
+    args: ['chat', '--session', 'ada:desk'],
+    env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token },
+    io: { stdin, stdout: out.stream, stderr: err.stream, onInterrupt: (handler) => ((press = handler), () => undefined) },
+  });
+  await out.seen('> ');
+  stdin.write('one\n');
+  await out.seen('First.');
+  stdin.write('/new\ntwo\n');
+  await out.seen('Second.');
+  const aborted = server.provider.aborted();
+  stdin.write('three\n');
+  await out.seen('Begun');
+  press();
+  await expect.poll(() => server.provider.aborted()).toBe(aborted + 1);
+  await out.seen('Begun \n> ');
+  stdin.write('/exit\n');
+  expect((await running).code).toBe(0);
+  expect(err.text()).not.toContain('/new');
+  const { messages } = await server.client.call('session.history', { sessionKey: 'ada:desk', limit: 4 });
+  expect(messages.map(({ content }) => content)).toEqual(['one', 'First.', 'two', 'Second.']);
 });

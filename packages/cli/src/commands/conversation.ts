@@ -1,24 +1,26 @@
 import { createInterface } from 'node:readline';
-import type { ChatRequest } from '@gatehouse/client';
 import { describeFailure } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { noteFinish, type Turn, type TurnOptions } from './turn.ts';
 
-type Messages = ChatRequest['messages'];
+/** What was said so far, oldest first. */
+export type Messages = readonly { readonly role: 'user' | 'assistant'; readonly content: string }[];
 
 export interface Conversation {
   readonly ask: (messages: Messages, options: TurnOptions) => Promise<Turn>;
+  /** Who answers. */
   readonly model: string;
+  /** The server keeps the conversation: there is nothing here that `/new` could forget. */
+  readonly isKept?: boolean;
 }
 
-const help = '/new forgets the conversation, /exit ends, Ctrl-C stops an answer.';
-
 /**
- * The interactive loop. `/v1` keeps no conversation, so the messages are kept here and sent whole each time; a turn
- * that failed leaves no trace in them. The reader stays open while an answer is written: in raw mode Ctrl-C reaches
+ * The interactive loop. `/v1` keeps no conversation, so the messages are kept here and sent whole each time (one that
+ * the server keeps takes the last of them); a turn that failed leaves no trace in them. The reader stays open while an answer is written: in raw mode Ctrl-C reaches
  * only it, and lines typed ahead wait their turn.
  */
-export async function converse({ ask, model }: Conversation, io: Io): Promise<void> {
+export async function converse({ ask, model, isKept = false }: Conversation, io: Io): Promise<void> {
+  const help = `${isKept ? '' : '/new forgets the conversation, '}/exit ends, Ctrl-C stops an answer.`;
   const reader = createInterface({ input: io.stdin, output: io.stdout, prompt: '> ', terminal: io.stdin.isTTY === true && io.stdout.isTTY === true });
   let running: AbortController | undefined;
   const interrupt = () => (running === undefined ? reader.close() : running.abort());
@@ -38,8 +40,9 @@ export async function converse({ ask, model }: Conversation, io: Io): Promise<vo
     for await (const text of reader) {
       const line = text.trim();
       if (line === '/exit' || line === '/quit') break;
-      if (line === '/new') messages = [];
-      if (line.startsWith('/')) printLine(io.stderr, line === '/new' ? 'A new conversation.' : help);
+      const forgets = line === '/new' && !isKept;
+      if (forgets) messages = [];
+      if (line.startsWith('/')) printLine(io.stderr, forgets ? 'A new conversation.' : help);
       else if (line !== '') await answer(line);
       reader.prompt();
     }

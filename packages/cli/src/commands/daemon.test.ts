@@ -76,6 +76,15 @@ test('doctor joins the checks of the daemon file with those over the wire', asyn
   expect(await user.args()).toEqual(['--home', user.home, '--doctor']);
 });
 
+test('doctor of the owner, where the tokens stand in config.yaml, wants none', async () => {
+  await using user = await withDaemon('say({ checks: [] });');
+  const info = { address: 'http://127.0.0.1:1', pid: 1, version: '0.1.0' };
+  await using _control = await startServer(({ path }) => (path === '/control/info' ? info : health), join(user.home, 'gatehouse.sock'));
+  const { code, out } = await user.run({ args: ['doctor'] });
+  expect(code).toBe(0);
+  expect(out).toMatch(/^ok +daemon +version 0\.1\.0 at http:\/\/127\.0\.0\.1:1: ok\nok +token +none needed at the owner-only socket\n$/);
+});
+
 test('doctor ends with 1 when a check fails, also when it cannot look', async () => {
   await using failing = await withDaemon('say({ checks: [{ name: "database", status: "fail", detail: "damaged" }] });');
   expect((await failing.run({ args: ['doctor'], env: { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: token } })).code).toBe(1);

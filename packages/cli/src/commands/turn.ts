@@ -1,4 +1,4 @@
-import { type ChatRequest, type Client, GatehouseError, type Usage } from '@gatehouse/client';
+import { type ChatRequest, type Client, GatehouseError, type TurnRequest, type Usage } from '@gatehouse/client';
 import { type Io, printLine } from '../io.ts';
 
 /** What a turn left behind: the text so far when it was stopped. */
@@ -27,6 +27,28 @@ export async function runTurn(client: Client, request: ChatRequest, { signal, on
         content += event.text;
         onText(event.text);
       }
+    }
+  } catch (error) {
+    if (!signal.aborted || error instanceof GatehouseError) throw error;
+  }
+  return { content, finishReason, usage, wasStopped: signal.aborted };
+}
+
+/** The same in a conversation that the server keeps. No key: Ctrl-C stops the turn at once, not when nobody came back for it. */
+export async function runKeptTurn(client: Client, request: TurnRequest, { signal, onText }: TurnOptions): Promise<Turn> {
+  let content = '';
+  let finishReason: string | undefined;
+  let usage: Usage | undefined;
+  try {
+    for await (const event of client.streamTurn(request, { signal, idempotencyKey: false })) {
+      if (event.type === 'token') {
+        content += event.delta;
+        onText(event.delta);
+      }
+      if (event.type !== 'done') continue;
+      const { input, output, total } = event.result.tokensUsed;
+      usage = { prompt_tokens: input, completion_tokens: output, total_tokens: total };
+      finishReason = event.result.finishReason;
     }
   } catch (error) {
     if (!signal.aborted || error instanceof GatehouseError) throw error;

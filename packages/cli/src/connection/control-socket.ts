@@ -1,6 +1,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { Fetch } from '@gatehouse/client';
 import { CliError } from '../failure.ts';
 
@@ -15,7 +16,7 @@ interface ControlRequest {
   readonly method: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | undefined;
+  readonly body?: string | Readable | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -33,7 +34,8 @@ function send(socketFile: string, { method, path, headers, body, signal }: Contr
         reject(new CliError(`${socketFile} belongs to another user.`, { hint: 'Run this command as the user that runs the daemon.' }));
       else reject(error);
     });
-    outgoing.end(body);
+    if (body instanceof Readable) pipeline(body, outgoing).catch(reject);
+    else outgoing.end(body);
   });
 }
 
@@ -56,11 +58,13 @@ export async function startControlJob(socketFile: string, path: string, params: 
 /** A `fetch` for the client that goes over the socket, where the daemon trusts the owner and asks for no token. */
 export function socketFetch(socketFile: string): Fetch {
   return async (url, init) => {
+    const { pathname, search } = new URL(url);
+    const { body, headers: bodyHeaders } = bodyOf(init.body);
     const incoming = await send(socketFile, {
       method: init.method ?? 'GET',
-      path: new URL(url).pathname,
-      headers: Object.fromEntries(new Headers(init.headers)),
-      body: typeof init.body === 'string' ? init.body : undefined,
+      path: pathname + search,
+      headers: { ...bodyHeaders, ...Object.fromEntries(new Headers(init.headers)) },
+      body,
       signal: init.signal ?? undefined,
     });
     if (incoming === undefined) throw new Error(`no daemon listens on ${socketFile}`);
@@ -70,6 +74,13 @@ export function socketFetch(socketFile: string): Fetch {
     const status = incoming.statusCode ?? 500;
     return new Response(status === 204 ? null : Readable.toWeb(incoming), { status, headers });
   };
+}
+
+/** Files go out piece by piece; their length is said, so that the server may refuse them at once. */
+function bodyOf(body: RequestInit['body']): { body: string | Readable | undefined; headers: Record<string, string> } {
+  if (body === undefined || body === null || typeof body === 'string') return { body: body ?? undefined, headers: {} };
+  const blob = body instanceof Blob ? body : new Blob([body instanceof Uint8Array ? new Uint8Array(body) : String(body)]);
+  return { body: Readable.fromWeb(blob.stream()), headers: { 'content-length': String(blob.size) } };
 }
 
 async function readAll(incoming: IncomingMessage): Promise<string> {

@@ -15,6 +15,9 @@ test.each([
   ["gateway:\n  'port': '${PORT}'\n", 'http://127.0.0.1:5005'],
   ['gateway:\n  port: 0\n', 'http://127.0.0.1:4766'],
   ['gateway:\n  host: "::"\n', 'http://[::1]:4766'],
+  ['gateway:\n  tls:\n    certPath: cert.pem\n    keyPath: key.pem\n  port: 5006\n', 'https://127.0.0.1:5006'],
+  ['gateway: { tls: { certPath: cert.pem, keyPath: key.pem }, port: 5007 }\n', 'https://127.0.0.1:5007'],
+  ['gateway:\n  # tls: off\n  port: 5008\n', 'http://127.0.0.1:5008'],
 ])('config %j listens at %s', (yaml, url) => {
   expect(toUrl(readListenAddress(yaml, env))).toBe(url);
 });

@@ -2,18 +2,24 @@
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
+  /** It speaks HTTPS. */
+  readonly secure: boolean;
 }
 
-const defaults: ListenAddress = { host: '127.0.0.1', port: 4766 };
+const defaults = { host: '127.0.0.1', port: 4766 };
 
 /**
- * Reads `gateway.host` and `gateway.port` out of `config.yaml`, in block or flow form. The daemon owns the real reader;
- * this one only has to find two scalars, and what it does not understand it leaves at the default.
+ * Reads `gateway.host`, `gateway.port` and whether there is a `gateway.tls` out of `config.yaml`, in block or flow form. The daemon owns the real reader;
+ * this one only has to find three keys, and what it does not understand it leaves at the default.
  */
 export function readListenAddress(yaml: string, env: Readonly<Record<string, string | undefined>>): ListenAddress {
   const section = gatewaySection(yaml);
   const port = Number(scalar(section, 'port', env));
-  return { host: scalar(section, 'host', env) ?? defaults.host, port: Number.isInteger(port) && port > 0 ? port : defaults.port };
+  return {
+    host: scalar(section, 'host', env) ?? defaults.host,
+    port: Number.isInteger(port) && port > 0 ? port : defaults.port,
+    secure: section.some((line) => /^["']?tls["']?\s*:/.test(line)),
+  };
 }
 
 /** The lines of the section in its own indentation only, so that a `port` further inside is not taken for the listener's. */
@@ -40,8 +46,9 @@ function scalar(section: readonly string[], key: string, env: Readonly<Record<st
 }
 
 /** A listener on all addresses is reached over the loopback one. */
-export function toUrl({ host, port }: ListenAddress): string {
-  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
-  if (host === '::') return `http://[::1]:${port}`;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+export function toUrl({ host, port, secure }: ListenAddress): string {
+  const scheme = secure ? 'https' : 'http';
+  if (host === '0.0.0.0') return `${scheme}://127.0.0.1:${port}`;
+  if (host === '::') return `${scheme}://[::1]:${port}`;
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

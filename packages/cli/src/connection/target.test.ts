@@ -31,6 +31,17 @@ test('a running daemon says itself where it listens', async () => {
   expect(control.requests.map(({ path }) => path)).toEqual(['/control/info']);
 });
 
+test('in place of TLS the owner-only socket carries the calls, under the token', async () => {
+  await using user = await withHome('');
+  const info = { address: 'https://0.0.0.0:4766', pid: 1, version: '0.1.0' };
+  await using control = await startServer(
+    (seen, response) => (seen.path === '/control/info' ? info : ping(seen, response)),
+    join(user.home, 'gatehouse.sock'),
+  );
+  expect(await user.run({ args: call })).toMatchObject({ code: 0, out: pong });
+  expect(control.requests[1]).toMatchObject({ path: '/rpc', headers: { authorization: `Bearer ${token}` } });
+});
+
 test('without a listener the owner-only socket carries the calls, and no token', async () => {
   await using user = await withHome('gateway: { enabled: false }\n');
   const info = { address: null, pid: 1, version: '0.1.0' };
@@ -41,6 +52,22 @@ test('without a listener the owner-only socket carries the calls, and no token',
   expect(await user.run({ args: call })).toMatchObject({ code: 0, out: pong });
   expect(control.requests[1]).toMatchObject({ path: '/rpc', method: 'POST' });
   expect(control.requests[1]?.headers.authorization).toBeUndefined();
+});
+
+test('without any token, where config.yaml lists them, the owner-only socket carries the calls', async () => {
+  await using user = await createUser();
+  const info = { address: 'http://127.0.0.1:1', pid: 1, version: '0.1.0' };
+  await using control = await startServer(
+    (seen, response) => (seen.path === '/control/info' ? info : ping(seen, response)),
+    join(user.home, 'gatehouse.sock'),
+  );
+  expect(await user.run({ args: call })).toMatchObject({ code: 0, out: pong });
+  expect(control.requests.map(({ path, headers }) => [path, headers.authorization])).toEqual([
+    ['/control/info', undefined],
+    ['/rpc', undefined],
+  ]);
+  // A token that was given is used, and then the address.
+  expect((await user.run({ args: call, env: { GATEHOUSE_TOKEN: token } })).code).toBe(3);
 });
 
 test('flags win over the environment, the environment over the home folder', async () => {
@@ -102,4 +129,5 @@ test('no token at all says where it was looked for', async () => {
   const outcome = await user.run({ args: ['status'] });
   expect(outcome.code).toBe(4);
   expect(outcome.err).toContain(join(user.home, 'token'));
+  expect(outcome.err).toContain('config.yaml');
 });

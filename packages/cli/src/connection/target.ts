@@ -31,29 +31,35 @@ export function controlSocketFile(home: string): string {
 
 /**
  * Finds the daemon: flags, then environment (unless `--home` names another), then what the daemon of the home folder
- * says over its owner-only socket, then `config.yaml`, then the default address.
+ * says over its owner-only socket, then `config.yaml`, then the default address. Without a listener, without any
+ * token, and in place of TLS, that socket carries the calls.
  */
 export async function findTarget(flags: ConnectionFlags, io: Io): Promise<Target> {
   const explicit = flags.url ?? (flags.home === undefined ? io.env['GATEHOUSE_URL'] || portUrl(io.env['GATEHOUSE_PORT']) : undefined);
   if (explicit !== undefined) {
     const url = parseUrl(explicit);
-    return { url: url.href.replace(/\/$/, ''), token: await findToken(flags, io, isLoopback(url)), fetch: undefined };
+    return { url: url.href.replace(/\/$/, ''), token: await needToken(flags, io, isLoopback(url)), fetch: undefined };
   }
   const home = homeDir(flags, io);
-  const info = await askControlInfo(controlSocketFile(home));
-  if (info !== undefined && info.address === null) return { url: 'http://localhost', token: undefined, fetch: socketFetch(controlSocketFile(home)) };
+  const socketFile = controlSocketFile(home);
+  const info = await askControlInfo(socketFile);
+  if (info?.address === null) return { url: 'http://localhost', token: undefined, fetch: socketFetch(socketFile) };
   const url = info?.address ?? toUrl(readListenAddress((await readText(join(home, 'config.yaml'))) ?? '', io.env));
-  return { url, token: await findToken(flags, io, true), fetch: undefined };
+  // Where config.yaml lists tokens the daemon makes no file of its own; its owner needs none.
+  const token = info === undefined ? await needToken(flags, io, true) : await findToken(flags, io, true);
+  // Its certificate names a host that this machine need not call itself, and it may ask for one of ours.
+  const bySocket = token === undefined || (info !== undefined && url.startsWith('https:'));
+  return { url, token, fetch: bySocket ? socketFetch(socketFile) : undefined };
 }
 
-export async function connect(flags: ConnectionFlags, io: Io): Promise<{ client: Client; url: string }> {
+export async function connect(flags: ConnectionFlags, io: Io): Promise<{ client: Client; url: string; hasToken: boolean }> {
   const target = await findTarget(flags, io);
   // A person waits at the terminal: what failed is said at once, the hint says what to do.
-  return { client: createClient({ ...target, retry: { retries: 0 } }), url: target.url };
+  return { client: createClient({ ...target, retry: { retries: 0 } }), url: target.url, hasToken: target.token !== undefined };
 }
 
 /** The token of the home folder is for the daemon of this machine: it never goes to another host. */
-async function findToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): Promise<string> {
+async function findToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): Promise<string | undefined> {
   if (flags.tokenFile !== undefined) {
     const text = await readText(resolve(io.workingDir, flags.tokenFile));
     if (text === undefined) throw usageError(`There is no file ${flags.tokenFile}.`);
@@ -63,13 +69,18 @@ async function findToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): P
   if (given !== undefined && given !== '') return oneLine(given, 'GATEHOUSE_TOKEN');
   const file = join(homeDir(flags, io), 'token');
   const text = mayUseHome ? await readText(file) : undefined;
-  if (text !== undefined) return oneLine(text, file);
+  return text === undefined ? undefined : oneLine(text, file);
+}
+
+async function needToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): Promise<string> {
+  const token = await findToken(flags, io, mayUseHome);
+  if (token !== undefined) return token;
   const looked = mayUseHome
-    ? `There is no token: ${file} does not exist and GATEHOUSE_TOKEN is not set.`
+    ? `There is no token: ${join(homeDir(flags, io), 'token')} does not exist and GATEHOUSE_TOKEN is not set.`
     : 'There is no token for this host: the one of the home folder stays on this machine.';
   throw new CliError(looked, {
     exitCode: exitCode.refused,
-    hint: 'Give one with --token-file FILE or GATEHOUSE_TOKEN; the daemon makes the first one when it starts.',
+    hint: 'Give one with --token-file FILE or GATEHOUSE_TOKEN: one of those in `config.yaml`, or the one that a daemon without any writes into that file at its first start.',
   });
 }
 

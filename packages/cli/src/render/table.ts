@@ -1,3 +1,5 @@
+import { plainText } from './plain.ts';
+
 export type Cell = string | number | boolean | null | undefined;
 
 /** Columns by the widest cell, two spaces apart; headings in capitals. */
@@ -21,7 +23,7 @@ export function renderColumns(rows: readonly (readonly Cell[])[]): string {
 }
 
 function cellText(cell: Cell): string {
-  return cell === null || cell === undefined ? '-' : String(cell);
+  return cell === null || cell === undefined ? '-' : plainText(String(cell));
 }
 
 /** `3 d 4 h`, `5 min`, `12 s`. */

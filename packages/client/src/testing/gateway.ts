@@ -6,6 +6,7 @@ export interface SeenRequest {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
+  readonly bytes: Buffer;
   readonly response: ServerResponse;
 }
 
@@ -23,11 +24,13 @@ export async function startGateway(script: GatewayScript) {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
+      const bytes = Buffer.concat(chunks);
       const seen: SeenRequest = {
         method: request.method ?? '',
         path: request.url ?? '',
         headers: request.headers,
-        body: Buffer.concat(chunks).toString(),
+        body: bytes.toString(),
+        bytes,
         response,
       };
       requests.push(seen);
@@ -61,4 +64,10 @@ export async function startGateway(script: GatewayScript) {
 /** Answers with a status and a JSON body. */
 export function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): undefined {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+}
+
+/** Begins an event stream with what it has to say; it stays open until its response is ended or destroyed. */
+export function streamEvents(response: ServerResponse, text: string): ServerResponse {
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).write(text);
+  return response;
 }

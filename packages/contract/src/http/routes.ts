@@ -1,17 +1,23 @@
 import * as z from 'zod';
 import type { RouteScope } from '../scopes.ts';
-import { Health } from './health.ts';
+import { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './api-chat.ts';
+import { ApiAgents, ApiChannels, ApiChatHistory } from './api-lists.ts';
+import { ActivityList } from './events.ts';
+import { Health, HttpError } from './health.ts';
+import { MediaInfo, MediaList } from './media.ts';
 import { RpcReply, RpcRequest } from './rpc.ts';
 import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from './v1-chat.ts';
 import { EmbeddingRequest, EmbeddingResponse } from './v1-embeddings.ts';
 import { ModelList, ModelObject } from './v1-models.ts';
+import { ResponseStreamEvent } from './v1-responses-events.ts';
+import { ResponseDeleted, ResponseObject, ResponseRequest } from './v1-responses.ts';
 
 /** Which shape the errors of a route have: the `/v1` body, `{error, code, requestId}`, or a JSON-RPC reply. */
 export type RouteFamily = 'v1' | 'api' | 'rpc';
 
 /** One HTTP route, declared once: the router, the scope check, the rate limiter and the OpenAPI document read it from here. */
 export interface Route {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** `:name` spans one segment, a trailing `*name` all that remain. */
   readonly path: string;
   readonly scope: RouteScope;
@@ -21,12 +27,24 @@ export interface Route {
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly response?: z.ZodType;
+  /** Types of a body that is not JSON, each with what it holds. */
+  readonly rawBody?: Readonly<Record<string, string>>;
+  /** What the answer holds when it is bytes of any type. */
+  readonly rawResponse?: string;
+  /** Status of success; 200 otherwise. */
+  readonly success?: 201 | 204;
   /** Shape of one data line when the answer is an event stream. */
   readonly streamed?: z.ZodType;
+  /** What an event stream is like whose events have shapes of their own. */
+  readonly streamText?: string;
   readonly query?: Readonly<Record<string, string>>;
+  /** Request headers that the route reads besides the common ones. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 const document = z.looseObject({});
+const idempotencyKey =
+  '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome; with another body it is a conflict.';
 
 /** Every route of the gateway (http-gateway.md §4). What is not here is a 404. */
 export const routes = {
@@ -88,6 +106,205 @@ export const routes = {
     summary: 'Turns texts into vectors.',
     body: EmbeddingRequest,
     response: EmbeddingResponse,
+  },
+  createResponse: {
+    method: 'POST',
+    path: '/v1/responses',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: 'Runs one agent turn in the shape of Open Responses, over the given input and what came before it.',
+    body: ResponseRequest,
+    response: ResponseObject,
+    streamed: ResponseStreamEvent,
+    streamText:
+      'With `stream: true`: events of the names and shapes of `x-event`, then `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is the event `response.failed`.',
+  },
+  response: {
+    method: 'GET',
+    path: '/v1/responses/:id',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: 'Returns a stored response.',
+    response: ResponseObject,
+  },
+  deleteResponse: {
+    method: 'DELETE',
+    path: '/v1/responses/:id',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: 'Deletes a stored response; what follows it cannot be continued any more.',
+    response: ResponseDeleted,
+  },
+  apiChat: {
+    method: 'POST',
+    path: '/api/chat',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'Runs one agent turn in a conversation and answers with the whole of it.',
+    headers: { 'Idempotency-Key': idempotencyKey },
+    body: ApiChatRequest,
+    response: ApiChatResult,
+  },
+  apiChatStream: {
+    method: 'POST',
+    path: '/api/chat/stream',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The same as an event stream: `token` events with the new text, then `done` with the answer of `/api/chat`, or `error`.',
+    headers: {
+      'Idempotency-Key': idempotencyKey,
+      'Last-Event-ID':
+        'With a key: the id of the last `token` event that the client has; the stream goes on behind it, after a `gap` event where it cannot.',
+    },
+    body: ApiChatRequest,
+    streamed: z.union([ApiChatToken, ApiChatGap, ApiChatResult, HttpError]),
+    streamText:
+      'Events: `token` with `{delta}` (and an `id` under an Idempotency-Key), `gap` with `{resumesAt}`, and last `done` with the answer of `/api/chat` or `error` with the error body; comment lines keep the connection alive.',
+  },
+  apiChatHistory: {
+    method: 'GET',
+    path: '/api/chat/history',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'What was said in a conversation, oldest first; in that of the token when none is named.',
+    query: {
+      conversationRef: 'The conversation.',
+      sessionKey: 'The conversation by its printed key.',
+      channelId: 'The conversation of the token on this channel.',
+      agentId: 'The agent of the conversation, the default agent otherwise.',
+      limit: 'Messages, 1 to 200; 50 otherwise.',
+      offset: 'Messages to pass over.',
+    },
+    response: ApiChatHistory,
+  },
+  events: {
+    method: 'GET',
+    path: '/api/events',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'What happens in the system, as an event stream: all that the token may see. A token in the query is refused.',
+    query: { kinds: 'Only these kinds, separated by commas.' },
+    headers: { 'Last-Event-ID': 'The id of the last event that the client has; what came after it is sent first. 0 asks for all that is kept.' },
+    streamText:
+      'First `retry: 3000` and the id to go on after. Then one event per kind of docs/reference/events.md, with `id`, `event` and its payload as `data`; transient kinds have no id. `gap` (shape `EventGap`) says that events were missed and cannot be sent any more, `ping` comes every 15 seconds, `bye` before a stop, `error` when the token ends.',
+  },
+  activity: {
+    method: 'GET',
+    path: '/api/activity',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The newest events that the token may see, oldest first.',
+    query: { limit: 'At most so many, 1 to 100; 50 otherwise.' },
+    response: ActivityList,
+  },
+  apiAgents: {
+    method: 'GET',
+    path: '/api/agents',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The agents that the token may reach.',
+    response: ApiAgents,
+  },
+  apiChannels: {
+    method: 'GET',
+    path: '/api/channels',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The channels by which messages come and go.',
+    response: ApiChannels,
+  },
+  dashboard: {
+    method: 'GET',
+    path: '/',
+    scope: 'none',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The dashboard, a page for the browser; further paths that a browser asks for as a page lead to it too.',
+  },
+  dashboardAsset: {
+    method: 'GET',
+    path: '/assets/*file',
+    scope: 'none',
+    family: 'api',
+    rateLimited: true,
+    summary: 'A file of the dashboard; its name changes with its content.',
+  },
+  mediaUpload: {
+    method: 'POST',
+    path: '/media',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'Stores one file for the caller. Its bytes decide its type; a declared one only chooses among kinds of text.',
+    query: { fileName: 'Name of the file, for a raw body.' },
+    rawBody: { 'multipart/form-data': 'One part named `file`.', '*/*': 'The bytes of the file.' },
+    response: MediaInfo,
+    success: 201,
+  },
+  mediaList: {
+    method: 'GET',
+    path: '/media',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The media of the caller, of everyone for an admin; newest first.',
+    query: { limit: 'Media, 1 to 200; 50 otherwise.', offset: 'Media to pass over.' },
+    response: MediaList,
+  },
+  media: {
+    method: 'GET',
+    path: '/media/:id',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The bytes of a medium of the caller; conditions and one byte range are honoured (RFC 9110).',
+    rawResponse: 'The bytes, in the type of the medium.',
+  },
+  mediaInfo: {
+    method: 'GET',
+    path: '/media/:id/meta',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'What is known of a medium of the caller.',
+    response: MediaInfo,
+  },
+  mediaDelete: {
+    method: 'DELETE',
+    path: '/media/:id',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'Removes a medium of the caller for good.',
+    success: 204,
+  },
+  metrics: {
+    method: 'GET',
+    path: '/metrics',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'Numbers for Prometheus.',
+    rawResponse: 'The text format of Prometheus, version 0.0.4.',
+  },
+  asyncapi: {
+    method: 'GET',
+    path: '/asyncapi.json',
+    scope: 'none',
+    family: 'api',
+    rateLimited: true,
+    summary: 'The AsyncAPI document of the event streams and of the WebSocket.',
+    response: document,
   },
   openapi: {
     method: 'GET',

@@ -27,7 +27,16 @@ export const CompletionUsage = z
   .strictObject({ prompt_tokens: z.int().min(0), completion_tokens: z.int().min(0), total_tokens: z.int().min(0) })
   .meta({ id: 'CompletionUsage' });
 
-export const CompletionFinishReason = z.enum(['stop', 'length']);
+export const CompletionFinishReason = z.enum(['stop', 'length', 'tool_calls']);
+
+/** A call of one of the caller's functions; only with `gateway.compat.fields: extended`. */
+export const ChatToolCall = z
+  .strictObject({
+    id: z.string().min(1).max(512),
+    type: z.literal('function'),
+    function: z.strictObject({ name: z.string(), arguments: z.string() }),
+  })
+  .meta({ id: 'ChatToolCall' });
 
 /** Answer of `POST /v1/chat/completions` when not streamed (http-gateway.md §2.2). */
 export const ChatCompletion = z
@@ -40,7 +49,11 @@ export const ChatCompletion = z
       .array(
         z.strictObject({
           index: z.literal(0),
-          message: z.strictObject({ role: z.literal('assistant'), content: z.string().nullable() }),
+          message: z.strictObject({
+            role: z.literal('assistant'),
+            content: z.string().nullable().describe('Null when the answer is tool calls alone.'),
+            tool_calls: z.array(ChatToolCall).optional(),
+          }),
           finish_reason: CompletionFinishReason,
         }),
       )
@@ -61,7 +74,14 @@ export const ChatCompletionChunk = z
       .array(
         z.strictObject({
           index: z.literal(0),
-          delta: z.strictObject({ role: z.literal('assistant').optional(), content: z.string().optional() }),
+          delta: z.strictObject({
+            role: z.literal('assistant').optional(),
+            content: z.string().optional(),
+            tool_calls: z
+              .array(ChatToolCall.extend({ index: z.int().min(0) }))
+              .length(1)
+              .optional(),
+          }),
           finish_reason: CompletionFinishReason.nullable(),
         }),
       )

@@ -12,7 +12,7 @@ const listed = {
   baseUrl: z.string(),
   contextWindow: z.int().min(1),
   maxTokens: z.int().min(1),
-  input: z.array(z.enum(['text', 'image'])),
+  input: z.array(z.enum(['text', 'image', 'pdf'])),
   reasoning: z.boolean(),
   cost: ModelCost.nullable().describe('Null when the price is not known.'),
   validated: z.boolean().describe('True when the provider itself listed the model or the configuration names it.'),

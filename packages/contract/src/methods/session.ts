@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MediaId } from '../http/media.ts';
 import { method } from '../method.ts';
 import { pageParams, pageResult } from '../shared/paging.ts';
 import { AgentId, ChannelEndpoint, conversationAddress, conversationIdentity } from '../shared/session.ts';
@@ -7,6 +8,12 @@ import { EpochMs, TokensUsed } from '../shared/turn.ts';
 const identityExample = { conversationRef: 'cv_0000000000000000000000000000000000000000000', sessionKey: 'ada:desk', agentId: 'default' };
 
 export const SessionKind = z.enum(['dm', 'group', 'sub-agent', 'v1']).meta({ id: 'SessionKind' });
+
+/** A stored medium that belongs to a message, as it was when the message was taken. */
+export const MessageAttachment = z
+  .strictObject({ mediaId: MediaId, contentType: z.string(), size: z.int().min(0).describe('Bytes.'), fileName: z.string().optional() })
+  .meta({ id: 'MessageAttachment' });
+export type MessageAttachment = z.output<typeof MessageAttachment>;
 
 /** One stored message; `toolCalls` on assistant rows, `toolCallId` and `toolName` on tool rows. */
 export const StoredMessage = z
@@ -18,6 +25,7 @@ export const StoredMessage = z
     toolCalls: z.array(z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() })).optional(),
     toolCallId: z.string().optional(),
     toolName: z.string().optional(),
+    attachments: z.array(MessageAttachment).optional(),
     timestamp: EpochMs,
   })
   .meta({ id: 'StoredMessage' });

@@ -46,6 +46,11 @@ export function createAddressOf(trustedProxies: readonly string[]): (incoming: I
   };
 }
 
+/** True for what `createAddressOf` takes as a trusted proxy. */
+export function isAddressRange(text: string): boolean {
+  return text.includes('/') ? ipaddr.isValidCIDR(text) : ipaddr.isValid(text);
+}
+
 function wholeAddress(text: string): [Address, number] {
   const address = ipaddr.process(text);
   return [address, address.kind() === 'ipv4' ? 32 : 128];

@@ -73,6 +73,7 @@ describe('the order of checks', () => {
       none: Object.keys(testTokens),
       any: Object.keys(testTokens),
       v1: ['rpc', 'api', 'all', 'empty'],
+      rpc: ['rpc', 'admin', 'all', 'empty'],
     };
     it.each(cells)('%s %s %s %s', async (_name, path, route, token) => {
       const secret = testTokens[token as keyof typeof testTokens];
@@ -80,9 +81,11 @@ describe('the order of checks', () => {
       const passes = opens[route.scope]?.includes(token) ?? false;
       expect(response.status === 403).toBe(!passes);
       if (!passes)
-        expect(await response.json()).toEqual({
-          error: { message: "Insufficient scope: requires 'rpc' or 'api'", type: 'permission_error', param: null, code: null },
-        });
+        expect(await response.json()).toEqual(
+          route.family === 'v1'
+            ? { error: { message: "Insufficient scope: requires 'rpc' or 'api'", type: 'permission_error', param: null, code: null } }
+            : { error: "Insufficient scope: requires 'rpc'", code: 'insufficient_scope', requestId: response.headers.get('x-request-id') },
+        );
       else await response.body?.cancel();
     });
 
@@ -141,6 +144,7 @@ describe('the order of checks', () => {
       ['origin: http://localhost:9999'],
       ['origin: http://localhost.evil.example'],
       ['sec-fetch-site: cross-site'],
+      ['sec-fetch-site: same-site'],
       ['origin: https://app.example.evil.example'],
     ])('refuses %s, on health too', async (header) => {
       for (const path of ['/v1/models', '/health']) {
@@ -312,7 +316,24 @@ it('serves the owner without token, limit or Host, with every scope', async () =
       id,
       result: { total: 1 },
     });
-  expect((await fetch(`${address}/v1/models`, { headers: { authorization: `Bearer ${wrongToken}` } })).status).toBe(200);
+  socket.close();
+  socket.closeAllConnections();
+});
+
+it('takes who shows a token at the owner-only socket for its holder, and for nobody with a wrong one', async () => {
+  await using fixture = await startGateway();
+  const socket = createServer(fixture.gateway.serveOwner);
+  await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
+  const bound = socket.address();
+  const address = `http://127.0.0.1:${typeof bound === 'object' && bound !== null ? bound.port : 0}`;
+  for (const [authorization, status] of [
+    [`Bearer ${testTokens.all}`, 200],
+    [`Bearer ${testTokens.api}`, 403],
+    [`Bearer ${wrongToken}`, 401],
+    ['Bearer', 401],
+    ['Basic b3duZXI6', 401],
+  ] as const)
+    expect([authorization, (await fetch(`${address}/metrics`, { headers: { authorization } })).status]).toEqual([authorization, status]);
   socket.close();
   socket.closeAllConnections();
 });

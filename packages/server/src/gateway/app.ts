@@ -2,7 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { allows, type Health, type Route, routes, scopeWords } from '@gatehouse/contract';
-import type { AgentsApi } from '../features/agents/api.ts';
+import type { Agent, AgentsApi } from '../features/agents/api.ts';
+import type { ReceiptsApi } from '../features/receipts/api.ts';
+import type { SessionsApi } from '../features/sessions/api.ts';
+import type { EventsApi } from '../features/events/api.ts';
+import type { MediaLibrary } from '../features/media/api.ts';
+import type { ResponsesApi } from '../features/responses/api.ts';
+import type { DoorMeter, DoorTracer } from '../features/observability/api.ts';
 import type { TokensApi } from '../features/tokens/api.ts';
 import type { TurnsApi } from '../features/turns/api.ts';
 import { AppError, toAppError } from '../kernel/app-error.ts';
@@ -12,6 +18,7 @@ import type { EventBus } from '../kernel/event-bus.ts';
 import type { Handlers } from '../kernel/handlers.ts';
 import type { Log } from '../kernel/log.ts';
 import { Roster } from '../kernel/roster.ts';
+import type { ModelInfo } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
 import { type ClientAddress, createAddressOf } from './address.ts';
 import { bearerOf, createAuthenticator } from './auth.ts';
@@ -21,32 +28,52 @@ import { createRouteHandlers } from './handlers.ts';
 import { callIds, HttpCall, splitTarget } from './http-call.ts';
 import { createRateLimiter } from './limits.ts';
 import { createListener, protocolFailure, writeRaw } from './listener.ts';
-import { createOriginPolicy } from './origin.ts';
+import { createOriginPolicy, namesLoopback } from './origin.ts';
 import { sendError } from './reply.ts';
 import { createRouter } from './router.ts';
+import { createDashboardRoutes } from './routes/dashboard.ts';
+import { createEventStreams } from './routes/event-stream.ts';
 import type { EmbedTexts } from './routes/v1-embeddings.ts';
-import { createDispatch } from './rpc/dispatch.ts';
+import { createDispatch, refuseOverload } from './rpc/dispatch.ts';
 import { createWebSocketDoor, socketSecret } from './rpc/websocket.ts';
 import { createSocketGuard } from './socket-guard.ts';
 import { listenErrorOf } from './listen-error.ts';
+import { followTls } from './tls-reload.ts';
+import { readTls } from './tls.ts';
 
 export interface GatewayDeps {
   readonly config: GatewayConfig;
   readonly handlers: Handlers;
   readonly tokens: TokensApi;
   readonly turns: TurnsApi;
+  readonly media: MediaLibrary;
+  readonly responses: ResponsesApi;
+  readonly receipts: ReceiptsApi;
+  readonly events: EventsApi;
+  readonly sessions: Pick<SessionsApi, 'said'>;
   readonly models: Models;
   readonly agents: AgentsApi;
+  /** Fails with `precondition_failed` when no configured provider has the model of the agent. */
+  readonly primaryModel: (agent: Agent) => ModelInfo;
   /** Absent: `/v1/embeddings` answers 404. */
   readonly embedder: EmbedTexts | undefined;
   readonly health: () => Health | Promise<Health>;
   /** Built at the first request for them. */
-  readonly documents: { readonly openapi: () => object | Promise<object>; readonly openrpc: () => object | Promise<object> };
+  readonly documents: Readonly<Record<'openapi' | 'openrpc' | 'asyncapi', () => object | Promise<object>>>;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
   /** What a result that breaks its declaration does: see `createDispatch`. */
   readonly badResults?: 'throw' | 'log';
+  /** Where relative paths of `gateway.tls` start. */
+  readonly homeDir: string;
+  /** Counts what the doors do; nothing is counted when absent. */
+  readonly meter?: DoorMeter | undefined;
+  /** Text of `/metrics`. */
+  readonly metrics: () => Promise<string>;
+  readonly tracer?: DoorTracer | undefined;
+  /** Why no new work is taken now; undefined while all is well. */
+  readonly overload?: () => string | undefined;
   /** Silence after which a stream sends a comment; 15 s otherwise. */
   readonly keepAliveMs?: number;
 }
@@ -55,7 +82,9 @@ export interface Gateway extends AsyncDisposable {
   /** Opens the listener; fails with `ListenError`. `address` is a URL. */
   listen(): Promise<{ readonly address: string }>;
   connections(): { readonly http: number; readonly websocket: number };
-  /** Answers a request that came over the owner-only socket: no token is asked for and no limit holds. */
+  /** Answers that are event streams and still open. */
+  eventStreams(): number;
+  /** Answers a request that came over the owner-only socket: no token is asked for and no limit holds. Who gives one all the same is its holder, or nobody, as at the listener. */
   serveOwner(incoming: IncomingMessage, outgoing: ServerResponse): void;
   /** Accepts no new work and tells probes and new calls so (503), closes sockets with 1001 as they fall idle; resolves when nothing runs any more or after `timeoutMs`. */
   drain(timeoutMs: number): Promise<void>;
@@ -74,10 +103,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const addressOf = createAddressOf(config.trustedProxies);
   const origins = createOriginPolicy(config);
   const authenticator = createAuthenticator(deps);
-  const limiter = createRateLimiter({ ...config.rateLimit, clock });
+  const limiter = createRateLimiter({ ...config.rateLimit, clock, onRefused: deps.meter?.rateLimited });
   const router = createRouter({ web: config.web.enabled });
   const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
-  const handlers = createRouteHandlers(deps, { dispatch, limiter, draining: () => draining });
+  const dashboard = createDashboardRoutes({ web: config.web, homeDir: deps.homeDir, log });
+  const eventStreams = createEventStreams({ events: deps.events, clock, log, maxStreams: config.maxEventStreams });
+  const handlers = createRouteHandlers(deps, { dispatch, limiter, dashboard, eventStreams, draining: () => draining });
   const door = createWebSocketDoor({
     ...deps,
     dispatch,
@@ -85,7 +116,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
     limits: { maxMessageBytes: config.wsMaxMessageBytes, maxInFlight: config.wsMaxInFlight, ...config.wsMessageRateLimit },
   });
   const guard = createSocketGuard({ clock });
-  const server = createListener({ maxConnections: config.maxConnections, isSocketPath: (path) => path === routes.ws.path });
+  const tls = config.tls === undefined || !config.enabled ? undefined : { ...config.tls, files: readTls(config.tls, deps.homeDir, clock.now()) };
+  const server = createListener({ maxConnections: config.maxConnections, isSocketPath: (path) => path === routes.ws.path, tls });
+  const following =
+    tls === undefined || !('setSecureContext' in server)
+      ? undefined
+      : followTls({ ...deps, config: tls, baseDir: deps.homeDir, files: tls.files, apply: (files) => server.setSecureContext(files) });
   const open = new Roster<HttpCall>();
   let draining = false;
   let onSettled: (() => void) | undefined;
@@ -95,24 +131,36 @@ export function createGateway(deps: GatewayDeps): Gateway {
   async function serve(call: HttpCall, address: ClientAddress): Promise<void> {
     call.setHeader('x-request-id', call.requestId);
     call.setHeader('x-content-type-options', 'nosniff');
+    // For a name that other servers of this machine share, it would lock their plain ports too.
+    if (tls !== undefined && !namesLoopback(call.incoming)) call.setHeader('strict-transport-security', 'max-age=15552000');
     if (draining) call.setHeader('connection', 'close');
     const own = call.identity === owner;
     try {
       if (!own) origins.checkHost(call.incoming);
       const origin = own ? undefined : origins.checkOrigin(call.incoming);
+      // Also where no page asks: what a cache keeps of it must not be handed to one.
+      if (config.corsOrigins.length > 0) call.vary('origin');
       if (origin !== undefined) allowOrigin(call, origin);
       const found = router.match(call.incoming.method ?? '', call.path);
+      if ('route' in found) call.route = found.route.path;
       if (origin !== undefined && isPreflight(call)) return answerPreflight(call, 'route' in found ? [found.route.method] : found.allow);
       if (!own && (!('route' in found) || found.route.rateLimited)) {
         identify(call, address);
         admit(call, address);
       }
-      if (!('route' in found)) throw notFound(call, found.allow);
+      if (!('route' in found)) {
+        if (found.allow.length === 0 && dashboard.openLink(call)) return;
+        throw notFound(call, found.allow);
+      }
       authorize(call, found.route);
       if (draining && found.route.rateLimited) throw new AppError('unavailable', 'The server is shutting down');
+      if (startsWork(found.route)) refuseOverload(deps.overload);
       call.params = found.params;
-      await handlers[found.name](call);
+      const handler = handlers[found.name];
+      if (deps.tracer === undefined) await handler(call);
+      else await deps.tracer.request(aboutTraced(call, found.route), () => handler(call));
     } catch (error) {
+      deps.meter?.failed('http', toAppError(error).code);
       // Who leaves out the Host, or names several, may mean other things otherwise than we read them.
       if (error instanceof AppError && error.code === 'invalid_envelope') call.setHeader('connection', 'close');
       sendError(call, error, log);
@@ -146,9 +194,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
     call.expectsContinue = how.expectsContinue ?? false;
     call.identity = how.identity;
     const leave = open.join(call);
+    const begun = clock.monotonic();
     guard.begin(incoming.socket);
     outgoing.once('close', () => {
       leave();
+      const status = outgoing.headersSent ? outgoing.statusCode : 0;
+      deps.meter?.request(call.route ?? 'none', call.family, methodLabel(incoming.method), status, clock.monotonic() - begun);
       guard.end(incoming.socket);
       // A stream that began before the drain could not announce the end of its connection.
       if (draining) setImmediate(() => server.closeIdleConnections());
@@ -174,6 +225,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       door.accept(incoming, socket, head, identity, address.text);
     } catch (failure) {
       const error = toAppError(failure);
+      deps.meter?.failed('websocket', error.code);
       writeRaw(socket, error.entry.http, error, { path, requestId });
     }
   }
@@ -194,9 +246,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
   server.on('upgrade', onUpgrade);
   server.on('clientError', onClientError);
   server.on('connection', (socket: Socket) => guard.track(socket));
+  server.on('secureConnection', (socket: Socket) => guard.secured(socket));
 
   tokens.onRevoked((tokenId) => {
-    for (const call of open.members()) if (call.streams && call.identity?.tokenId === tokenId) call.cut();
+    const ended = new AppError('unauthenticated', 'The token of this stream was revoked or has expired');
+    for (const call of open.members()) if (call.streams && call.identity?.tokenId === tokenId) call.cutStream(ended);
   });
 
   /** Nothing in node ends a connection whose client does not read an answer that is complete. */
@@ -211,6 +265,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   function settle(): void {
+    // Whoever watches sees the end of what still ran.
+    if (draining && door.size === 0 && open.size === eventStreams.size) eventStreams.end();
     if (open.size === 0 && door.size === 0) onSettled?.();
   }
 
@@ -231,6 +287,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
         cancel();
         resolve();
       };
+      settle();
     });
   }
 
@@ -241,20 +298,44 @@ export function createGateway(deps: GatewayDeps): Gateway {
         server.listen(config.port, config.host, () => {
           const bound = server.address();
           const port = typeof bound === 'object' && bound !== null ? bound.port : config.port;
-          resolve({ address: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}` });
+          resolve({ address: `${tls === undefined ? 'http' : 'https'}://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}` });
         });
       }),
     connections: () => ({ http: guard.size - door.size, websocket: door.size }),
-    serveOwner: (incoming, outgoing) => onRequest(incoming, outgoing, { identity: owner }),
+    eventStreams: () => open.members().filter((call) => call.streams).length,
+    serveOwner: (incoming, outgoing) => onRequest(incoming, outgoing, incoming.headers.authorization === undefined ? { identity: owner } : {}),
     drain,
     async [Symbol.asyncDispose]() {
       stopAccepting();
       server.close();
       cancelSweep();
+      following?.[Symbol.dispose]();
+      eventStreams.end();
       for (const call of open.members()) call.cut();
       door.terminate();
       for (const socket of guard.all()) socket.destroy();
     },
+  };
+}
+
+/** What reads goes on under load, and so does JSON-RPC, which looks at each call. */
+function startsWork(route: Route): boolean {
+  return route.method === 'POST' && route.family !== 'rpc';
+}
+
+/** Clients may send any word for a method; those that mean nothing here share a label. */
+function methodLabel(method: string | undefined): string {
+  return method !== undefined && ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
+}
+
+function aboutTraced(call: HttpCall, route: Route): Parameters<DoorTracer['request']>[0] {
+  const parent = call.incoming.headers['traceparent'];
+  return {
+    route: route.path,
+    method: route.method,
+    traceId: call.traceId,
+    traceparent: typeof parent === 'string' ? parent : undefined,
+    status: () => call.outgoing.statusCode,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { DoorMeter } from '../features/observability/api.ts';
 import type { TokensApi } from '../features/tokens/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
@@ -32,11 +33,13 @@ export function createAuthenticator(deps: {
   readonly clock: Clock;
   readonly bus: EventBus;
   readonly log: Log;
+  readonly meter?: Pick<DoorMeter, 'wrongSecret'> | undefined;
 }): Authenticator {
   const { tokens, clock, bus, log } = deps;
   const failures = new Map<string, SlidingWindow>();
 
   function recordFailure(address: ClientAddress, now: number): void {
+    deps.meter?.wrongSecret();
     const window = failures.get(address.key) ?? new SlidingWindow(maxFailures, windowMs);
     failures.delete(address.key);
     if (failures.size >= maxAddresses)

@@ -1,5 +1,5 @@
 import net from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { post, rawExchange, startGateway, testTokens } from './testing/gateway-fixture.ts';
 
 const limit = 1_048_576;
@@ -64,6 +64,29 @@ describe('request bodies (B1, B2, B8)', () => {
     await closed;
     clearInterval(timer);
     expect(turns).toBe(1);
+  });
+
+  it('refuses a client that began well and then takes more than 30 seconds', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const socket = net.connect(fixture.port, '127.0.0.1');
+      socket.on('error', () => {});
+      let answer = '';
+      socket.on('data', (chunk: Buffer) => (answer += chunk.toString()));
+      socket.write(`${head('content-length: 200000')}\r\n\r\n`);
+      await expect.poll(() => vi.getTimerCount()).toBe(1);
+      // One write of less than the socket's buffers; answered requests after it show that it was read.
+      await new Promise((sent) => socket.write(Buffer.alloc(100_000, 'x'), sent));
+      for (let at = 0; at < 3; at += 1) await fetch(`${fixture.address}/health`).then((response) => response.text());
+      vi.advanceTimersByTime(29_000);
+      await fetch(`${fixture.address}/health`).then((response) => response.text());
+      expect(answer).toBe('');
+      vi.advanceTimersByTime(1_000);
+      await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 408 /);
+      socket.destroy();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it.each(['gzip', 'br', 'deflate', 'x'])('refuses content-encoding %s', async (encoding) => {

@@ -6,6 +6,8 @@ import type { HttpCall } from './http-call.ts';
 /** A body that is not there by then must have come at `minBytes` at least: who sends a byte now and then holds no connection. */
 const paceMs = 8_000;
 const minBytes = 64 * 1024;
+/** The listener waits longer, for uploads. */
+const wholeMs = 30_000;
 
 /** Reads a JSON body of at most `limit` bytes (http-gateway.md §8). Nothing is parsed before the whole of it was accepted. */
 export async function readJsonBody(call: HttpCall, limit: number): Promise<unknown> {
@@ -21,9 +23,7 @@ export async function readJsonBody(call: HttpCall, limit: number): Promise<unkno
 /** Reads the raw body; `payload_too_large` as soon as the declared or the counted length passes `limit`. */
 export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
   const { incoming } = call;
-  const encoding = incoming.headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
-    throw refusedBody(call, new AppError('unsupported_media_type', 'The body must not be compressed: content-encoding must be identity'));
+  refuseEncoded(call);
   const declared = incoming.headers['content-length'];
   if (declared !== undefined && Number(declared) > limit) throw refusedBody(call, tooLarge(limit));
   if (call.expectsContinue) call.outgoing.writeContinue();
@@ -32,7 +32,15 @@ export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
     const chunks: Buffer[] = [];
     let size = 0;
     let settled = false;
-    const pace = setTimeout(() => size < minBytes && call.cut(), paceMs);
+    const giveUp = (): void => {
+      settle();
+      reject(lateBody(call));
+    };
+    let pace = setTimeout(() => {
+      if (size < minBytes) return giveUp();
+      pace = setTimeout(giveUp, wholeMs - paceMs);
+      pace.unref();
+    }, paceMs);
     pace.unref();
     // The listeners go with the request; taking them off would cost more than they do.
     const settle = (): void => {
@@ -62,12 +70,25 @@ export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
   });
 }
 
-function tooLarge(limit: number): AppError {
+/** What a compressed body would unpack to is bounded by nothing. */
+export function refuseEncoded(call: HttpCall): void {
+  const encoding = call.incoming.headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+    throw refusedBody(call, new AppError('unsupported_media_type', 'The body must not be compressed: content-encoding must be identity'));
+}
+
+/** Where the client was too slow: 408 in place of the status of `timeout`, which is ours. */
+export function lateBody(call: HttpCall): AppError {
+  call.failureStatus = 408;
+  return refusedBody(call, new AppError('timeout', 'The body of the request was not complete in time'));
+}
+
+export function tooLarge(limit: number): AppError {
   return new AppError('payload_too_large', `The body must not be larger than ${limit} bytes`);
 }
 
 /** The connection closes after the refusal: what is left of the body must not be taken for a request. */
-function refusedBody(call: HttpCall, error: AppError): AppError {
+export function refusedBody(call: HttpCall, error: AppError): AppError {
   call.setHeader('connection', 'close');
   call.discardsBody = true;
   return error;

@@ -1,5 +1,6 @@
 import { TokenId, TokenScope } from '@gatehouse/contract';
 import * as z from 'zod';
+import { isAddressRange } from './address.ts';
 
 const Window = (maxRequests: number) =>
   z.strictObject({
@@ -26,12 +27,40 @@ export const GatewayConfig = z.strictObject({
     .describe('Access tokens besides the one made at first start and those made by tokens.create.'),
   web: z
     .strictObject({
-      enabled: z.boolean().default(true).describe('Serve the routes under /api.'),
+      enabled: z.boolean().default(true).describe('Serve the routes under /api and the dashboard.'),
+      distPath: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('Folder of another build of the dashboard, relative to the home folder; the one beside the daemon otherwise.'),
     })
     .prefault({}),
+  tls: z
+    .strictObject({
+      certPath: z.string().min(1).describe('PEM file of the certificate and its chain; relative paths start at the home folder.'),
+      keyPath: z.string().min(1).describe('PEM file of its private key, without a passphrase and not readable by all.'),
+      caPath: z.string().min(1).optional().describe('PEM file of the authority that signs client certificates.'),
+      requireClientCert: z.boolean().default(false).describe('Only clients with a certificate of caPath come in; they need a token all the same.'),
+      minVersion: z.enum(['TLSv1.2', 'TLSv1.3']).default('TLSv1.2').describe('Oldest version of TLS that is spoken.'),
+    })
+    .optional()
+    .describe('HTTPS in place of HTTP; the files are read anew when they change.'),
   allowedHosts: z.array(z.string().min(1)).default([]).describe('Further Host names that the gateway answers to, for use behind a proxy.'),
-  corsOrigins: z.array(z.string().min(1)).default([]).describe('Origins of web pages, other than its own, that may call the gateway.'),
-  trustedProxies: z.array(z.string().min(1)).default([]).describe('Addresses or CIDR ranges of proxies whose X-Forwarded-For is believed.'),
+  corsOrigins: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^[a-z][a-z\d+.-]*:\/\/[^/\s*]+\/?$/i,
+          'expected an origin such as https://app.example.org; there is no "*", which would let every page in',
+        ),
+    )
+    .default([])
+    .describe('Origins of web pages, other than its own, that may call the gateway.'),
+  trustedProxies: z
+    .array(z.string().refine((text) => isAddressRange(text), 'expected an IP address or a range such as 10.0.0.0/8'))
+    .default([])
+    .describe('Addresses or CIDR ranges of proxies whose X-Forwarded-For is believed.'),
   rateLimit: Window(100).prefault({}).describe('Global HTTP limiter; /health and /api/health are exempt.'),
   httpBodyLimitBytes: z.int().min(1024).max(1_073_741_824).default(1_048_576).describe('Largest request body, in bytes.'),
   wsMessageRateLimit: z
@@ -43,9 +72,14 @@ export const GatewayConfig = z.strictObject({
   wsMaxMessageBytes: z.int().min(1024).max(67_108_864).default(1_048_576).describe('Largest WebSocket frame, in bytes.'),
   wsMaxInFlight: z.int().min(1).max(10_000).default(64).describe('Calls that one connection may have running.'),
   maxConnections: z.int().min(1).max(1_000_000).default(10_000).describe('Open sockets in all.'),
+  maxEventStreams: z.int().min(1).max(1_000_000).default(5_000).describe('Open streams of /api/events in all; one token may hold half of them.'),
   drainTimeoutMs: z.int().min(0).max(3_600_000).default(60_000).describe('How long a stop waits for running turns, in milliseconds.'),
   compat: z
     .strictObject({
+      fields: z
+        .enum(['strict', 'extended'])
+        .default('strict')
+        .describe('Fields of a chat completion: the strict set, or also those that clients send beside it (tools, images, sampling).'),
       tools: z.enum(['agent', 'none']).default('agent').describe('Whether turns of /v1 may use the agent’s tools.'),
     })
     .prefault({})

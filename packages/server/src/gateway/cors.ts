@@ -1,12 +1,26 @@
 import type { HttpCall } from './http-call.ts';
 
-const exposed = 'x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-policy, x-gatehouse-finish-reason';
+/** Beyond those that every page may read. */
+const exposed = [
+  'x-request-id',
+  'retry-after',
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+  'ratelimit-policy',
+  'www-authenticate',
+  'x-gatehouse-finish-reason',
+  'etag',
+  'accept-ranges',
+  'content-range',
+  'content-disposition',
+  'location',
+].join(', ');
 
 /** Lets a page of `origin`, which was checked before, read the answer. */
 export function allowOrigin(call: HttpCall, origin: string): void {
   call.setHeader('access-control-allow-origin', origin);
   call.setHeader('access-control-expose-headers', exposed);
-  call.setHeader('vary', 'origin');
 }
 
 export function isPreflight(call: HttpCall): boolean {
@@ -20,6 +34,7 @@ export function answerPreflight(call: HttpCall, methods: readonly string[]): voi
   call.setHeader('access-control-allow-methods', methods.join(', '));
   call.setHeader('access-control-allow-headers', named);
   call.setHeader('access-control-max-age', '600');
+  call.vary('access-control-request-headers');
   call.writeHead(204);
   call.outgoing.end();
 }

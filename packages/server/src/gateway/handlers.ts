@@ -4,8 +4,18 @@ import type { HttpCall } from './http-call.ts';
 import { sendError } from './reply.ts';
 import { createRpcRoute } from './rpc/http.ts';
 import type { Dispatch } from './rpc/dispatch.ts';
+import type { DashboardRoutes } from './routes/dashboard.ts';
+import type { EventStreams } from './routes/event-stream.ts';
+import { createApiChatRoute } from './routes/api-chat.ts';
+import { createApiChatStreamRoute } from './routes/api-chat-stream.ts';
+import { createActivityRoute } from './routes/activity.ts';
+import { createApiListRoutes } from './routes/api-lists.ts';
 import { createDocumentRoute } from './routes/documents.ts';
+import { createMetricsRoute } from './routes/metrics.ts';
 import { createHealthRoute } from './routes/health.ts';
+import { createMediaRoutes } from './routes/media.ts';
+import { createResponseRoute } from './routes/responses/create.ts';
+import { createStoredResponseRoutes } from './routes/responses/stored.ts';
 import { createChatRoute } from './routes/v1-chat.ts';
 import { createEmbeddingsRoute } from './routes/v1-embeddings.ts';
 import { createModelRoutes } from './routes/v1-models.ts';
@@ -17,19 +27,48 @@ export type RouteHandlers = { readonly [R in RouteName]: (call: HttpCall) => voi
 
 export function createRouteHandlers(
   deps: GatewayDeps,
-  parts: { readonly dispatch: Dispatch; readonly limiter: RateLimiter; readonly draining: () => boolean },
+  parts: {
+    readonly dispatch: Dispatch;
+    readonly limiter: RateLimiter;
+    readonly dashboard: DashboardRoutes;
+    readonly eventStreams: EventStreams;
+    readonly draining: () => boolean;
+  },
 ): RouteHandlers {
-  const { turns, clock, log, models, agents, embedder, documents, health } = deps;
+  const { turns, responses, clock, log, models, agents, embedder, documents, health } = deps;
   const bodyLimit = deps.config.httpBodyLimitBytes;
   const healthRoute = createHealthRoute({ health, draining: parts.draining });
+  const mediaRoutes = createMediaRoutes(deps);
   const modelRoutes = createModelRoutes({ models, agents });
+  const storedResponses = createStoredResponseRoutes({ responses });
+  const chat = { turns, receipts: deps.receipts, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs };
+  const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.enabled });
   return {
+    apiChat: createApiChatRoute(chat),
+    apiChatStream: createApiChatStreamRoute(chat),
+    apiChatHistory: lists.history,
+    apiAgents: lists.agents,
+    apiChannels: lists.channels,
+    events: parts.eventStreams.route,
+    activity: createActivityRoute(deps),
     health: healthRoute,
     apiHealth: healthRoute,
-    chatCompletions: createChatRoute({ turns, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
+    chatCompletions: createChatRoute({ turns, fields: deps.config.compat.fields, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     models: modelRoutes.list,
     model: modelRoutes.get,
     embeddings: createEmbeddingsRoute({ embedder, bodyLimit }),
+    createResponse: createResponseRoute({ turns, responses, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
+    response: storedResponses.get,
+    deleteResponse: storedResponses.delete,
+    dashboard: parts.dashboard.page,
+    dashboardAsset: parts.dashboard.asset,
+    mediaUpload: mediaRoutes.upload,
+    mediaList: mediaRoutes.list,
+    media: mediaRoutes.get,
+    mediaInfo: mediaRoutes.info,
+    mediaDelete: mediaRoutes.remove,
+    metrics: createMetricsRoute(deps.metrics),
+    asyncapi: createDocumentRoute(documents.asyncapi),
     openapi: createDocumentRoute(documents.openapi),
     openrpc: createDocumentRoute(documents.openrpc),
     rpc: createRpcRoute({ dispatch: parts.dispatch, bodyLimit, limiter: parts.limiter }),

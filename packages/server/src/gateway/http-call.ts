@@ -19,11 +19,23 @@ export function callIds(incoming: IncomingMessage): { readonly requestId: string
   };
 }
 
-/** The path as it was sent, undecoded, and the text after the first `?`. */
+const absoluteForm = /^https?:\/\/([^/?]*)(.*)$/is;
+
+/** The path as it was sent, undecoded, and the text after the first `?`; of a target in absolute form what follows its host (RFC 9112 §3.2.2). */
 export function splitTarget(target: string): { readonly path: string; readonly search: string } {
-  const at = target.indexOf('?');
-  return at === -1 ? { path: target, search: '' } : { path: target.slice(0, at), search: target.slice(at + 1) };
+  const local = target.startsWith('/') ? target : (absoluteForm.exec(target)?.[2] ?? target);
+  const at = local.indexOf('?');
+  const path = at === -1 ? local : local.slice(0, at);
+  return { path: path === '' ? '/' : path, search: at === -1 ? '' : local.slice(at + 1) };
 }
+
+/** The host and port that a request means: those of a target in absolute form stand above its `Host` (RFC 9112 §3.2.2). */
+export function authorityOf({ url = '', headers }: IncomingMessage): string {
+  return (url.startsWith('/') ? undefined : absoluteForm.exec(url)?.[1]) ?? headers.host ?? '';
+}
+
+/** How long a reader may leave the last words of its stream untaken. */
+const lastWordsMs = 1_000;
 
 /** One HTTP request and the node response that answers it; handlers write to `outgoing` themselves. */
 export class HttpCall {
@@ -47,6 +59,12 @@ export class HttpCall {
   discardsBody = false;
   /** True for answers that are event streams: they end when their token does. */
   streams = false;
+  /** Set by an event stream: ends it with a failure as its last words. */
+  endStream: ((error: AppError) => void) | undefined;
+  /** In place of the catalogue's status, for failures of the transfer itself. */
+  failureStatus: number | undefined;
+  /** Declared path of the route that answers; undefined where there is none. */
+  route: string | undefined;
   /** When an answer was first seen complete but not yet taken by the client. */
   endedAtMs: number | undefined;
   #gone: AbortController | undefined;
@@ -76,6 +94,12 @@ export class HttpCall {
     headers.push(name, value);
   }
 
+  /** Adds a request header that the answer depends on. */
+  vary(name: string): void {
+    const at = this.#headers.indexOf('vary');
+    this.setHeader('vary', at === -1 ? name : `${this.#headers[at + 1]}, ${name}`);
+  }
+
   /** Writes the status line with the headers that were set. */
   writeHead(status: number): void {
     this.outgoing.writeHead(status, this.#headers);
@@ -97,6 +121,18 @@ export class HttpCall {
   cut(): void {
     this.#gone?.abort();
     this.outgoing.destroy();
+  }
+
+  /** Ends an event stream from the server's side: its reader is told why, and has a moment to take it before the socket is cut. */
+  cutStream(error: AppError): void {
+    const { outgoing } = this;
+    if (!outgoing.headersSent || this.endStream === undefined) return this.cut();
+    this.endStream(error);
+    this.#gone?.abort();
+    const timer = setTimeout(() => outgoing.destroy(), lastWordsMs);
+    timer.unref();
+    outgoing.once('close', () => clearTimeout(timer));
+    outgoing.once('finish', () => outgoing.destroy());
   }
 
   /** What the features see of this call. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { createAddressOf } from './address.ts';
+import { GatewayConfig } from './config.ts';
 import { createRateLimiter, SlidingWindow } from './limits.ts';
 
 function steppedClock(): { now(): number; monotonic(): number; after(): () => void; step(ms: number): void } {
@@ -36,6 +37,10 @@ it('the sliding window allows no more than its number in any span', () => {
   for (const [index, at] of taken.entries()) expect(taken.slice(index).filter((other) => other < at + 100).length).toBeLessThanOrEqual(3);
   expect(taken.length).toBeGreaterThanOrEqual(27);
   expect(new SlidingWindow(1, 50).take(0)).toBe(0);
+});
+
+it.each(['10.0.0.0/33', 'proxy.example.org', '/8', ''])('refuses %j as a trusted proxy', (text) => {
+  expect(() => GatewayConfig.parse({ trustedProxies: [text] })).toThrow(/expected an IP address or a range/);
 });
 
 describe('the address of a client', () => {

@@ -29,8 +29,10 @@ export function createRateLimiter(options: {
   readonly maxRequests: number;
   readonly clock: Clock;
   readonly maxKeys?: number;
+  /** Told of each call that is refused. */
+  readonly onRefused?: (() => void) | undefined;
 }): RateLimiter {
-  const { windowMs, maxRequests, clock, maxKeys = 20_000 } = options;
+  const { windowMs, maxRequests, clock, maxKeys = 20_000, onRefused } = options;
   const windows = new Map<string, Window>();
   return {
     policy: `${maxRequests};w=${Math.max(1, Math.ceil(windowMs / 1000))}`,
@@ -50,6 +52,7 @@ export function createRateLimiter(options: {
       }
       const allowed = window.used + cost <= maxRequests;
       if (allowed) window.used += cost;
+      else onRefused?.();
       return { allowed, limit: maxRequests, remaining: maxRequests - window.used, resetMs: window.endsMs - now };
     },
   };

@@ -15,7 +15,7 @@ function connect(port: number): { readonly socket: net.Socket; readonly closed: 
 
 it('sets the limits that hold before any of our code runs', () => {
   const server = createListener({ maxConnections: 7, isSocketPath: () => false });
-  expect(server).toMatchObject({ headersTimeout: 5_000, requestTimeout: 30_000, timeout: 0, maxConnections: 7 });
+  expect(server).toMatchObject({ headersTimeout: 5_000, requestTimeout: 3_600_000, timeout: 0, maxConnections: 7 });
   expect(server.keepAliveTimeout).toBeGreaterThan(60_000);
 });
 
@@ -38,7 +38,9 @@ describe('slow clients (R18)', () => {
     expect((await fetch(`${fixture.address}/health`)).status).toBe(200);
     for (const answer of await Promise.all(slow.map((client) => client.closed))) expect(answer).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/);
     await silent.closed;
-    expect(await slowBody.closed).toBe('');
+    expect(await slowBody.closed).toMatch(
+      /^HTTP\/1\.1 408 [^]*connection: close\r\n[^]*"The body of the request was not complete in time","type":"server_error"/i,
+    );
   }, 12_000);
 });
 

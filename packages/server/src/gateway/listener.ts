@@ -1,16 +1,30 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, STATUS_CODES } from 'node:http';
+import type { Server as SecureServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError } from '../kernel/app-error.ts';
 import { errorBody, familyOf, retryAfterSeconds } from './error-body.ts';
 import { splitTarget } from './http-call.ts';
+import type { TlsFiles } from './tls.ts';
+
+/** How long a client may take to send its first byte and to complete the TLS handshake. */
+const handshakeMs = 5_000;
+
+export interface ListenerOptions {
+  readonly maxConnections: number;
+  readonly isSocketPath: (path: string) => boolean;
+  /** HTTPS in place of HTTP. */
+  readonly tls?: { readonly files: TlsFiles; readonly requireClientCert: boolean } | undefined;
+}
 
 /** The node server with limits that hold before any of our code runs (reliability: bounds and time limits). */
-export function createListener(options: { readonly maxConnections: number; readonly isSocketPath: (path: string) => boolean }): Server {
-  const server = createServer({
+export function createListener(options: ListenerOptions): Server | SecureServer {
+  const limits = {
     headersTimeout: 5_000,
-    // Covers the receipt of a request only: an answer may stream for as long as it likes.
-    requestTimeout: 30_000,
+    // Covers the receipt of a request only: an answer may stream for as long as it likes. Long enough for an upload at
+    // the slowest pace that is put up with; other bodies have 30 s (`readBody`).
+    requestTimeout: 3_600_000,
     connectionsCheckingInterval: 1_000,
     maxHeaderSize: 16 * 1024,
     // Longer than the idle time of common proxies (60 s), so that it is they who close.
@@ -24,9 +38,56 @@ export function createListener(options: { readonly maxConnections: number; reado
     // Other upgrades (some clients offer h2c with every first request) are ordinary requests.
     shouldUpgradeCallback: (incoming: IncomingMessage) =>
       incoming.headers.upgrade?.toLowerCase() === 'websocket' && options.isSocketPath(splitTarget(incoming.url ?? '/').path),
-  });
+  };
+  const server = options.tls === undefined ? createServer(limits) : createSecureServer(limits, options.tls);
   server.maxConnections = options.maxConnections;
   return server;
+}
+
+function createSecureServer(limits: ServerOptions, { files, requireClientCert }: NonNullable<ListenerOptions['tls']>): SecureServer {
+  // A part of node that most daemons never load.
+  const server = process.getBuiltinModule('node:https').createServer({
+    ...limits,
+    ...files,
+    handshakeTimeout: handshakeMs,
+    requestCert: requireClientCert,
+    rejectUnauthorized: requireClientCert,
+  });
+  const secure = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const timer = setTimeout(() => socket.destroy(), handshakeMs);
+    timer.unref();
+    const stop = (): void => clearTimeout(timer);
+    socket.once('close', stop);
+    // Until the handshake owns the socket, nobody else hears of its end.
+    const onError = (): void => void socket.destroy();
+    socket.on('error', onError);
+    const look = (): void => {
+      const first: Buffer | null = socket.read(1);
+      if (first === null) {
+        if (!socket.readableEnded) socket.once('readable', look);
+        return;
+      }
+      stop();
+      if (first[0] !== handshakeRecord) return refusePlainHttp(socket);
+      socket.unshift(first);
+      socket.off('error', onError);
+      for (const listener of secure) listener.call(server, socket);
+    };
+    look();
+  });
+  return server;
+}
+
+/** First byte of every TLS connection: the record type of a handshake (RFC 8446 §5.1). */
+const handshakeRecord = 0x16;
+
+/** Who mixed up http and https is told so in words that every client shows. */
+function refusePlainHttp(socket: Socket): void {
+  const text = 'This port speaks HTTPS: use https:// in the address.\n';
+  const head = ['HTTP/1.1 400 Bad Request', 'connection: close', 'content-type: text/plain; charset=utf-8', `content-length: ${text.length}`];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroySoon());
 }
 
 /** What to answer to bytes that are no acceptable HTTP request; undefined when nobody is there to read it. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '../kernel/app-error.ts';
+import { authorityOf } from './http-call.ts';
 
 export interface OriginPolicy {
   /** Throws `forbidden_origin` unless the request names a host that this server answers to (stops DNS rebinding). */
@@ -13,12 +14,15 @@ export interface OriginPolicy {
 
 export function createOriginPolicy(config: {
   readonly host: string;
+  /** Present: pages of the same host count as own ones only over https. */
+  readonly tls?: object | undefined;
   readonly allowedHosts: readonly string[];
   readonly corsOrigins: readonly string[];
 }): OriginPolicy {
   const hosts = new Set([config.host, ...config.allowedHosts].map((host) => hostName(host)));
   const anyAddress = config.host === '0.0.0.0' || config.host === '::';
   const origins = new Set(config.corsOrigins.map((origin) => origin.toLowerCase().replace(/\/$/, '')));
+  const ownOrigin = config.tls === undefined ? /^https?:\/\/(.+)$/i : /^https:\/\/(.+)$/i;
   const accepted = new Set<string>();
 
   function answersTo(host: string): boolean {
@@ -29,7 +33,7 @@ export function createOriginPolicy(config: {
 
   return {
     checkHost(incoming) {
-      const host = incoming.headers.host ?? '';
+      const host = authorityOf(incoming);
       // Node takes the first of several; whatever stands in front of us may have taken another.
       const count = hostCount(incoming.rawHeaders);
       if (count > 1 || (count === 0 && incoming.httpVersion === '1.1')) throw new AppError('invalid_envelope', 'A request must name one Host');
@@ -44,16 +48,31 @@ export function createOriginPolicy(config: {
     checkOrigin(incoming) {
       const { origin } = incoming.headers;
       if (origin === undefined) {
-        if (incoming.headers['sec-fetch-site'] === 'cross-site')
+        if (!isOwnPage(incoming.headers['sec-fetch-site']) && !isFollowedLink(incoming))
           throw new AppError('forbidden_origin', 'Requests made by pages of other sites are refused');
         return undefined;
       }
-      const own = /^https?:\/\/(.+)$/i.exec(origin)?.[1];
-      if (own !== undefined && withoutDefaultPort(own) === withoutDefaultPort(incoming.headers.host ?? '')) return undefined;
+      const own = ownOrigin.exec(origin)?.[1];
+      if (own !== undefined && withoutDefaultPort(own) === withoutDefaultPort(authorityOf(incoming))) return undefined;
       if (origins.has(origin.toLowerCase())) return origin;
       throw new AppError('forbidden_origin', 'The Origin of the request is not one of gateway.corsOrigins');
     },
   };
+}
+
+/** What browsers say of a request that a page of this origin, the person, or no browser at all makes. Another port of this machine is `same-site`, and not ours. */
+function isOwnPage(fetchSite: string | string[] | undefined): boolean {
+  return fetchSite === undefined || fetchSite === 'same-origin' || fetchSite === 'none';
+}
+
+/** A link on another site that a person follows: the page sees nothing of the answer, and no browser adds a token to it. */
+function isFollowedLink({ method, headers }: IncomingMessage): boolean {
+  return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
+}
+
+/** True when the request names this machine itself, as `localhost` or by a loopback address. */
+export function namesLoopback(incoming: IncomingMessage): boolean {
+  return isLoopbackName(hostName(authorityOf(incoming)));
 }
 
 function hostCount(rawHeaders: readonly string[]): number {

@@ -1,4 +1,4 @@
-import { toAppError } from '../kernel/app-error.ts';
+import { type AppError, toAppError } from '../kernel/app-error.ts';
 import type { Log } from '../kernel/log.ts';
 import { errorBody, retryAfterSeconds } from './error-body.ts';
 import type { HttpCall } from './http-call.ts';
@@ -44,13 +44,18 @@ export function sendEmpty(call: HttpCall, status: number): void {
   call.outgoing.end();
 }
 
+/** Logs what hides behind `Internal error`. */
+export function logFailure(call: HttpCall, error: AppError, log: Log): void {
+  if (error.code === 'internal' && error.details.cause !== undefined)
+    log.error({ requestId: call.requestId, traceId: call.traceId, path: call.path, err: error.details.cause }, 'A request failed');
+}
+
 /** Answers with a failure in the shape of the call's family. What was thrown and is no `AppError` is logged and leaves without its words. */
 export function sendError(call: HttpCall, failure: unknown, log: Log, status?: number): void {
   const error = toAppError(failure);
-  if (error.code === 'internal' && error.details.cause !== undefined)
-    log.error({ requestId: call.requestId, traceId: call.traceId, path: call.path, err: error.details.cause }, 'A request failed');
+  logFailure(call, error, log);
   const { outgoing } = call;
-  if (outgoing.destroyed) return;
+  if (outgoing.destroyed || outgoing.writableEnded) return;
   if (outgoing.headersSent) {
     // Too late for a status: the only honest sign that is left is a broken transfer.
     outgoing.destroy();
@@ -64,7 +69,7 @@ export function sendError(call: HttpCall, failure: unknown, log: Log, status?: n
   const retryAfter = retryAfterSeconds(error);
   if (retryAfter !== undefined) call.setHeader('retry-after', String(retryAfter));
   if (error.code === 'unauthenticated') call.setHeader('www-authenticate', 'Bearer');
-  sendJson(call, status ?? error.entry.http, errorBody(call.family, error, call.requestId));
+  sendJson(call, status ?? call.failureStatus ?? error.entry.http, errorBody(call.family, error, call.requestId));
 }
 
 function hasBody({ incoming }: HttpCall): boolean {

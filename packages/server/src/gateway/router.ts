@@ -23,8 +23,8 @@ export function createRouter({ web }: { readonly web: boolean }): Router {
   /** Routes without a variable part, which are nearly all, by method and path. */
   const exact = new Map<string, RouteMatch>();
   for (const [name, route] of Object.entries(routes) as [RouteName, Route][]) {
-    // Without the web part there is nothing below /api (http-gateway.md §4.6).
-    if (!web && route.path.startsWith('/api/')) continue;
+    // Without the web part there is no dashboard and nothing below /api (http-gateway.md §4.6).
+    if (!web && (/^\/(api|assets)\//.test(route.path) || route.path === '/')) continue;
     methods.add(route.method);
     if (!/[:*]/.test(route.path)) exact.set(`${route.method} ${route.path}`, { name, route, params: {} });
     router.add(route.method, route.path.replace(/\*(\w+)$/, ':$1{.+}'), name);

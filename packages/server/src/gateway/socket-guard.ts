@@ -10,6 +10,8 @@ interface Tracked {
 export interface SocketGuard {
   readonly size: number;
   track(socket: Socket): void;
+  /** A TLS socket that came out of the handshake on a tracked one, and stands for it from here on. */
+  secured(socket: Socket): void;
   /** The socket showed a valid token: it is not bounded by the cap any more. */
   prove(socket: Socket): void;
   begin(socket: Socket): void;
@@ -32,6 +34,25 @@ export function createSocketGuard({
 }): SocketGuard {
   const tracked = new Map<Socket, Tracked>();
   const strangers = new Set<Socket>();
+  /** Node does not say which socket a TLS socket took over; both have the same peer. */
+  const byPeer = new Map<string, Socket>();
+
+  function track(socket: Socket): void {
+    tracked.set(socket, { sinceMs: clock.monotonic(), busy: 0 });
+    strangers.add(socket);
+    const peer = peerOf(socket);
+    byPeer.set(peer, socket);
+    socket.once('close', () => {
+      forget(socket);
+      if (byPeer.get(peer) === socket) byPeer.delete(peer);
+    });
+    if (strangers.size > max) evict();
+  }
+
+  function forget(socket: Socket): void {
+    tracked.delete(socket);
+    strangers.delete(socket);
+  }
 
   function evict(): void {
     const bound = clock.monotonic() - graceMs;
@@ -51,14 +72,11 @@ export function createSocketGuard({
     get size() {
       return tracked.size;
     },
-    track(socket) {
-      tracked.set(socket, { sinceMs: clock.monotonic(), busy: 0 });
-      strangers.add(socket);
-      socket.once('close', () => {
-        tracked.delete(socket);
-        strangers.delete(socket);
-      });
-      if (strangers.size > max) evict();
+    track,
+    secured(socket) {
+      const bare = byPeer.get(peerOf(socket));
+      if (bare !== undefined) forget(bare);
+      track(socket);
     },
     prove: (socket) => void strangers.delete(socket),
     begin(socket) {
@@ -71,4 +89,8 @@ export function createSocketGuard({
     },
     all: () => tracked.keys(),
   };
+}
+
+function peerOf(socket: Socket): string {
+  return `${socket.remoteAddress} ${socket.remotePort}`;
 }

@@ -1,4 +1,6 @@
+import type { AppError } from '../kernel/app-error.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { errorBody } from './error-body.ts';
 import type { HttpCall } from './http-call.ts';
 
 export interface SseOptions {
@@ -7,6 +9,22 @@ export interface SseOptions {
   readonly keepAliveMs?: number;
   /** How long a reader may take nothing at all before it counts as gone. */
   readonly stallMs?: number;
+  /** The last text of a stream that fails; the family's own form otherwise. */
+  readonly errorText?: (error: AppError) => string;
+}
+
+/** How a stream of a family ends with a failure: `/v1` has one data line and `[DONE]`, all others an event `error`. */
+export function streamError(call: HttpCall, error: AppError): string {
+  const data = `data: ${JSON.stringify(errorBody(call.family, error, call.requestId))}\n\n`;
+  return call.family === 'v1' ? `${data}data: [DONE]\n\n` : `event: error\n${data}`;
+}
+
+/** The status and headers of an event stream, which no cache or proxy may hold back. */
+export function beginEventStream(call: HttpCall): void {
+  call.setHeader('content-type', 'text/event-stream; charset=utf-8');
+  call.setHeader('cache-control', 'no-cache, no-transform');
+  call.setHeader('x-accel-buffering', 'no');
+  call.writeHead(200);
 }
 
 /**
@@ -18,13 +36,16 @@ export class SseWriter {
   readonly #clock: Clock;
   readonly #keepAliveMs: number;
   readonly #stallMs: number;
+  readonly #errorText: (error: AppError) => string;
   #pending = '';
   #lastWriteMs: number;
   #cancelTimer: () => void;
 
-  constructor(call: HttpCall, { clock, keepAliveMs = 15_000, stallMs = 30_000 }: SseOptions) {
+  constructor(call: HttpCall, { clock, keepAliveMs = 15_000, stallMs = 30_000, errorText = (error) => streamError(call, error) }: SseOptions) {
     this.#call = call;
     call.streams = true;
+    call.endStream = (error) => this.fail(error);
+    this.#errorText = errorText;
     this.#clock = clock;
     this.#keepAliveMs = keepAliveMs;
     this.#stallMs = stallMs;
@@ -46,7 +67,7 @@ export class SseWriter {
   /** Sends what was pushed. False when the reader is slow: wait for `drained` before producing more. */
   flush(): boolean {
     const { outgoing } = this.#call;
-    if (this.#pending !== '' && !outgoing.destroyed) {
+    if (this.#pending !== '' && !outgoing.destroyed && !outgoing.writableEnded) {
       this.#start();
       outgoing.write(this.#pending);
       this.#lastWriteMs = this.#clock.monotonic();
@@ -74,10 +95,16 @@ export class SseWriter {
   end(): void {
     this.#cancelTimer();
     const { outgoing } = this.#call;
-    if (outgoing.destroyed) return;
+    if (outgoing.destroyed || outgoing.writableEnded) return;
     this.#start();
     outgoing.end(this.#pending);
     this.#pending = '';
+  }
+
+  /** Ends the stream with the failure as its last words. */
+  fail(error: AppError): void {
+    this.push(this.#errorText(error));
+    this.end();
   }
 
   /** Gives the response back unused, to be answered otherwise; only before `started`. */
@@ -87,12 +114,7 @@ export class SseWriter {
   }
 
   #start(): void {
-    const call = this.#call;
-    if (call.outgoing.headersSent) return;
-    call.setHeader('content-type', 'text/event-stream; charset=utf-8');
-    call.setHeader('cache-control', 'no-cache, no-transform');
-    call.setHeader('x-accel-buffering', 'no');
-    call.writeHead(200);
+    if (!this.#call.outgoing.headersSent) beginEventStream(this.#call);
   }
 
   /** One timer per interval, not one per write: it looks when the last write was and sleeps for the rest. */

@@ -11,6 +11,8 @@ export interface HomePaths {
   readonly dataDir: string;
   readonly workspacesDir: string;
   readonly backupsDir: string;
+  /** Stored media and their sidecars. */
+  readonly mediaDir: string;
   /** Owner-only control socket. */
   readonly socketFile: string;
 }
@@ -24,6 +26,7 @@ export function homePaths(dir: string): HomePaths {
     dataDir: join(dir, 'data'),
     workspacesDir: join(dir, 'workspaces'),
     backupsDir: join(dir, 'backups'),
+    mediaDir: join(dir, 'media'),
     socketFile: join(dir, 'gatehouse.sock'),
   };
 }

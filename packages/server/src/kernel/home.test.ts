@@ -50,6 +50,7 @@ describe('the first start', () => {
       'config.yaml': '600',
       data: '700',
       'install.key': '600',
+      media: '700',
       token: '600',
       workspaces: '700',
     });

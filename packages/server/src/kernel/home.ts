@@ -35,7 +35,7 @@ const maxConfigFileBytes = 1_048_576;
 export function openHome(dir: string, options: { readonly template: () => string }): Home {
   const paths = homePaths(dir);
   openFolder(dir);
-  for (const part of [paths.dataDir, paths.workspacesDir, paths.backupsDir]) openFolder(part);
+  for (const part of [paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir]) openFolder(part);
 
   const firstStart = !existsSync(paths.configFile) && createOwnFile(paths.configFile, options.template());
   const { key, created } = openInstallKey(paths.keyFile);

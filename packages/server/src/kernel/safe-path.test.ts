@@ -16,7 +16,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openInside, readFileInside, writeFileInside } from './safe-path.ts';
+import { draftInside, isDraft, openInside, readFileInside, removeInside, writeFileInside } from './safe-path.ts';
 
 let base: string;
 let root: string;
@@ -256,5 +256,52 @@ describe('safe paths', () => {
       await writeFileInside(root, 'notes/b.txt', 'x', { maxBytes: 100 });
     }
     expect(count()).toBeLessThanOrEqual(before + 2);
+  });
+});
+
+describe('drafts', () => {
+  it('have their name and all of their bytes when they are kept, and are private', async () => {
+    {
+      await using draft = await draftInside(root);
+      await draft.write(Buffer.from('one '));
+      await draft.write(Buffer.from('two'));
+      expect(readdirSync(root).filter(isDraft)).toHaveLength(1);
+      await draft.keep('kept.txt');
+    }
+    expect(readFileSync(join(root, 'kept.txt'), 'utf8')).toBe('one two');
+    expect(statSync(join(root, 'kept.txt')).mode & 0o777).toBe(0o600);
+    expect(readdirSync(root).filter(isDraft)).toEqual([]);
+  });
+
+  it('leave nothing when they are not kept', async () => {
+    const before = readdirSync(root);
+    {
+      await using draft = await draftInside(root);
+      await draft.write(Buffer.from('x'));
+    }
+    expect(readdirSync(root)).toEqual(before);
+  });
+
+  it('take the name of no link or special file and no name that is a path', async () => {
+    const before = readdirSync(root);
+    for (const name of ['link.txt', 'hard.txt', 'fifo', 'notes', 'linked', 'notes/new.txt', './new.txt', '../new.txt', '', '.']) {
+      await using draft = await draftInside(root);
+      await expect(draft.keep(name), name).rejects.toMatchObject({ code: 'not_found' });
+    }
+    expect(readdirSync(root)).toEqual(before);
+    expect(readdirSync(outside)).toEqual(['secret.txt']);
+  });
+});
+
+describe('removal', () => {
+  it('takes a file or a link, never what a link leads to, a folder or something outside', async () => {
+    for (const path of corpus)
+      if (!/^(?:link|inner-link|hard)\.txt$|^(?:linked|fifo)$/.test(path)) expect(await removeInside(root, path), path).toBe(false);
+    expect(await removeInside(root, 'link.txt')).toBe(true);
+    expect(await removeInside(root, 'linked')).toBe(true);
+    expect(await removeInside(root, 'notes/a.txt')).toBe(true);
+    expect(await removeInside(root, 'notes/a.txt')).toBe(false);
+    expect(readFileSync(join(outside, 'secret.txt'), 'utf8')).toBe('SECRET');
+    expect(readdirSync(join(root, 'notes'))).toEqual(['deep']);
   });
 });

@@ -149,6 +149,18 @@ export async function openInside(root: string, relative: string): Promise<FileHa
   });
 }
 
+/** Size in bytes and time of the last change of a file that `openInside` would open; undefined for everything else. */
+export async function statInside(root: string, relative: string): Promise<{ readonly size: number; readonly mtimeMs: number } | undefined> {
+  try {
+    await using handle = await openInside(root, relative);
+    const { size, mtimeMs } = await handle.stat();
+    return { size, mtimeMs };
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
 async function refuseMoved(root: string, names: readonly string[], handle: FileHandle): Promise<void> {
   const expected = [await realpath(root), ...names].join(sep);
   const [opened, named] = await Promise.all([handle.stat(), lstat(expected)]);
@@ -184,24 +196,86 @@ export async function writeFileInside(
   if (bytes.byteLength > options.maxBytes) throw new AppError('payload_too_large', `The content is larger than ${options.maxBytes} bytes`);
   return hidingWhy(async () => {
     await using directory = await openDirectory(root, names.slice(0, -1), true);
-    const target = directory.at(names.at(-1) ?? '');
-    const existing = await lstat(target).catch(() => undefined);
-    if (existing !== undefined) refuseSpecial(existing);
-    const temporary = directory.at(`.${randomBytes(12).toString('hex')}.tmp`);
-    const handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, 0o600);
+    await using draft = await beginDraft(directory);
+    await draft.write(bytes);
+    await draft.keep(names.at(-1) ?? '');
+  });
+}
+
+/** A file that is written piece by piece. Disposed of without `keep`, it leaves nothing behind. */
+export interface Draft extends AsyncDisposable {
+  write(bytes: Uint8Array): Promise<void>;
+  /** Syncs it and gives it its name, in place of what had that name; a link or special file there is refused. */
+  keep(name: string): Promise<void>;
+}
+
+/** Begins a file (0600) directly in `root`, under a temporary name that `isDraft` knows. Fails as `writeFileInside` does. */
+export async function draftInside(root: string): Promise<Draft> {
+  return hidingWhy(async () => {
+    const directory = await openDirectory(root, [], false);
     try {
-      try {
-        await handle.writeFile(bytes);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-      // Replaces the name, so a link put there since is dropped and its target stays as it was.
-      await rename(temporary, target);
+      const draft = await beginDraft(directory);
+      return {
+        write: draft.write,
+        async keep(name) {
+          const names = parseRelativePath(name);
+          if (names.length !== 1 || names[0] !== name) throw notHere();
+          await hidingWhy(() => draft.keep(name));
+        },
+        async [Symbol.asyncDispose]() {
+          await draft[Symbol.asyncDispose]();
+          await directory[Symbol.asyncDispose]();
+        },
+      };
     } catch (error) {
-      await unlink(temporary).catch(() => {});
+      await directory[Symbol.asyncDispose]();
       throw error;
     }
-    await directory.sync();
   });
+}
+
+/** True for the name of a file that was begun and never kept, or is being written. */
+export function isDraft(name: string): boolean {
+  return /^\.[0-9a-f]{24}\.tmp$/.test(name);
+}
+
+async function beginDraft(directory: Directory): Promise<Draft> {
+  const temporary = directory.at(`.${randomBytes(12).toString('hex')}.tmp`);
+  const handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, 0o600);
+  let state: 'open' | 'closed' | 'kept' = 'open';
+  return {
+    write: (bytes) => handle.writeFile(bytes),
+    async keep(name) {
+      const target = directory.at(name);
+      const existing = await lstat(target).catch(() => undefined);
+      if (existing !== undefined) refuseSpecial(existing);
+      await handle.sync();
+      state = 'closed';
+      await handle.close();
+      // Replaces the name, so a link put there since is dropped and its target stays as it was.
+      await rename(temporary, target);
+      state = 'kept';
+      await directory.sync();
+    },
+    async [Symbol.asyncDispose]() {
+      if (state === 'open') await handle.close();
+      if (state !== 'kept') await unlink(temporary).catch(() => {});
+    },
+  };
+}
+
+/** Removes a file, or a link, inside `root`. False when there is nothing of this name, or none that may be named (see `openInside`). */
+export async function removeInside(root: string, relative: string): Promise<boolean> {
+  try {
+    const names = parseRelativePath(relative);
+    await hidingWhy(async () => {
+      await using directory = await openDirectory(root, names.slice(0, -1), false);
+      await unlink(directory.at(names.at(-1) ?? ''));
+      await directory.sync();
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return false;
+    throw error;
+  }
 }

@@ -55,11 +55,17 @@ function described(provider: string, config: ProviderConfig, modelId: string, kn
     displayName: known?.displayName ?? modelId,
     contextWindow: known?.contextWindow ?? defaults?.contextWindow ?? defaultContextWindow,
     maxTokens: known?.maxTokens ?? defaults?.maxTokens ?? defaultMaxTokens,
-    input: known?.vision === true ? ['text', 'image'] : ['text'],
+    input: inputOf(known, config),
     reasoning: known?.reasoning ?? false,
     price: known?.price ?? null,
     validated: false,
   };
+}
+
+/** A model that sees can read pages too, where its vendor takes files with a message. */
+function inputOf(known: KnownModel | undefined, config: ProviderConfig): ModelInfo['input'] {
+  if (known?.vision !== true) return ['text'];
+  return vendors[config.type].pdf === true ? ['text', 'image', 'pdf'] : ['text', 'image'];
 }
 
 /** Without prices of its own the cache costs what plain input costs: never too little. */

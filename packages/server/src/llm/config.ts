@@ -45,7 +45,10 @@ export const ProviderConfig = z.strictObject({
         displayName: z.string().min(1).optional(),
         contextWindow: z.int().min(512).optional().describe('Tokens of input and output together; the built-in table or 128000 otherwise.'),
         maxTokens: z.int().min(1).optional().describe('Output tokens per call; the built-in table or 8192 otherwise.'),
-        input: z.array(z.enum(['text', 'image'])).optional(),
+        input: z
+          .array(z.enum(['text', 'image', 'pdf']))
+          .optional()
+          .describe('What the model takes beside text; the built-in table or text alone otherwise.'),
         reasoning: z.boolean().optional(),
         cost: ModelCost.partial().required({ input: true, output: true }).optional().describe('US dollars per million tokens.'),
       }),

@@ -178,6 +178,33 @@ describe('the catalog', () => {
     expect(models.resolve('own/other')).toBeUndefined();
   });
 
+  test('knows what models take beside text, as far as their vendor has a door for it', async () => {
+    const models = await build({
+      openai: { type: 'openai', apiKey: 'k' },
+      azure: { type: 'azure', baseUrl: 'http://127.0.0.1:1/v1', models: [{ id: 'gpt-4o' }] },
+      claude: { type: 'anthropic', apiKey: 'k' },
+      google: { type: 'google', apiKey: 'k' },
+      own: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1', models: [{ id: 'a' }, { id: 'b', input: ['text', 'pdf'] }] },
+    });
+    const inputOf = (name: string) => models.resolve(name)?.input;
+    expect(inputOf('openai/gpt-5-mini')).toEqual(['text', 'image', 'pdf']);
+    expect(inputOf('claude/claude-sonnet-4-5')).toEqual(['text', 'image', 'pdf']);
+    expect(inputOf('azure/gpt-4o')).toEqual(['text', 'image']);
+    expect(inputOf('google/gemini-2.5-pro')).toEqual(['text', 'image']);
+    expect(inputOf('own/a')).toEqual(['text']);
+    expect(inputOf('own/b')).toEqual(['text', 'pdf']);
+  });
+
+  test('tells by provider what a call cannot have, for the offline answer too', async () => {
+    const asked = { options: { seed: 1, responseFormat: { type: 'json_object' as const } }, tools: false };
+    const models = await build({ openai: { type: 'openai', apiKey: 'k' }, claude: { type: 'anthropic', apiKey: 'k' } });
+    const unsupported = (name: string) => models.unsupported(models.resolve(name) ?? models.defaultModel(), asked)?.option;
+    expect(unsupported('openai/gpt-5-mini')).toBeUndefined();
+    expect(unsupported('claude/claude-sonnet-4-5')).toBe('seed');
+    const none = await build({}, { config: { discover: false } });
+    expect(none.unsupported(none.defaultModel(), asked)).toMatchObject({ option: 'responseFormat', message: expect.stringContaining('offline') });
+  });
+
   test('refuses a provider without address and a default that is no model, naming the key', async () => {
     await expect(build({ x: { type: 'azure', apiKey: 'k' } })).rejects.toThrow('providers.x.baseUrl');
     await expect(build({ x: { type: 'vllm', models: [{ id: 'm' }] } }, { config: { default: 'nope' } })).rejects.toThrow('models.default');

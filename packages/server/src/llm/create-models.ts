@@ -9,9 +9,10 @@ import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Pr
 import { createGenerate } from './generate.ts';
 import type { ModelClient, ModelInfo } from './model.ts';
 import type { Models, ProviderInfo } from './models.ts';
-import { createOfflineClient, offlineModel } from './offline/offline.ts';
+import { createOfflineClient, offlineLimits, offlineModel } from './offline/offline.ts';
 import { createChatClient } from './openai-chat/client.ts';
 import { ProviderHealth } from './provider-health.ts';
+import { findUnsupported } from './unsupported.ts';
 import { vendors } from './vendors.ts';
 import { Upstream } from './wire/upstream.ts';
 
@@ -88,6 +89,10 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
     list: () => list,
     resolve,
     defaultModel: () => byDefault,
+    unsupported(model, asked) {
+      const provider = found.find(({ id }) => id === model.provider);
+      return findUnsupported(model, provider === undefined ? offlineLimits : vendors[provider.config.type], asked);
+    },
     generate,
     describeDiscovery: () => ({
       providers: [

@@ -15,7 +15,7 @@ export interface ModelInfo {
   readonly contextWindow: number;
   /** Output tokens that one call may make. */
   readonly maxTokens: number;
-  readonly input: readonly ('text' | 'image')[];
+  readonly input: readonly ('text' | 'image' | 'pdf')[];
   readonly reasoning: boolean;
   readonly price: ModelPrice | null;
   readonly validated: boolean;
@@ -28,8 +28,15 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
+/** A piece of a user's message. `url` of an image is a `data:` or an `https:` URL; a file is always a `data:` URL. */
+export type ModelPart =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image'; readonly url: string; readonly detail?: 'low' | 'high' | 'auto' }
+  | { readonly type: 'file'; readonly url: string; readonly name: string };
+
+/** `content` is the text of a message; where `parts` are there, they are what the model is sent in its place. */
 export type ModelMessage =
-  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'user'; readonly content: string; readonly parts?: readonly ModelPart[] }
   | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ToolCall[] }
   | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean };
 
@@ -38,6 +45,25 @@ export interface ToolSpec {
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
+  /** Asks a vendor that can to hold the model to the schema. */
+  readonly strict?: boolean;
+}
+
+/** What a caller asks of the model beyond the conversation. What a vendor cannot honour is refused before the call, never dropped. */
+export interface ModelOptions {
+  readonly topP?: number;
+  readonly stop?: readonly string[];
+  readonly seed?: number;
+  readonly presencePenalty?: number;
+  readonly frequencyPenalty?: number;
+  readonly responseFormat?:
+    | { readonly type: 'json_object' }
+    | { readonly type: 'json_schema'; readonly name: string; readonly schema: Readonly<Record<string, unknown>>; readonly strict?: boolean };
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string };
+  readonly parallelToolCalls?: boolean;
+  readonly reasoningEffort?: string;
+  /** Opaque id of the person behind the call, for the vendor's abuse checks. */
+  readonly endUser?: string;
 }
 
 export interface ModelRequest {
@@ -48,6 +74,7 @@ export interface ModelRequest {
   readonly tools: readonly ToolSpec[];
   readonly temperature?: number;
   readonly maxTokens?: number;
+  readonly options?: ModelOptions;
   readonly cacheRetention: 'none' | 'short' | 'long';
   /** Deadline of the whole call. First byte and idle gap have deadlines of their own (60 s each). */
   readonly timeoutMs: number;

@@ -1,5 +1,6 @@
 import type { ProviderType } from './config.ts';
 import type { ModelInfo, ModelRequest, ModelResult, ModelSink, ModelUsage } from './model.ts';
+import type { Asked, Unsupported } from './unsupported.ts';
 
 export interface ProviderInfo {
   readonly id: string;
@@ -28,6 +29,8 @@ export interface Models extends AsyncDisposable {
   resolve(name: string, preferredProvider?: string): ModelInfo | undefined;
   /** The model of agents that name none. */
   defaultModel(): ModelInfo;
+  /** What of a request the vendor of this model would refuse or pass over without a word; undefined when all of it is honoured. */
+  unsupported(model: ModelInfo, asked: Asked): Unsupported | undefined;
   /**
    * Calls the first of `models` that is not cooling down, then the next ones while the error allows it and no text
    * was handed out. Each attempt goes to `onAttempt`. Fails with the last ModelError.

@@ -1,5 +1,9 @@
 import type { ProviderType } from './config.ts';
+import type { ModelOptions } from './model.ts';
 import type { ToolCallIdRule } from './wire/tool-call-id.ts';
+
+/** What a vendor may lack: an option of a call, one of its forms, or tools altogether. */
+export type ModelLimit = Exclude<keyof ModelOptions, 'responseFormat' | 'endUser'> | 'tools' | 'jsonObject' | 'jsonSchema';
 
 /** How one vendor differs from the wire that it speaks; facts only, read by the clients. */
 export interface Vendor {
@@ -20,7 +24,17 @@ export interface Vendor {
   readonly obfuscation?: true;
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
   readonly toolCallId: ToolCallIdRule;
-  readonly tools: boolean;
+  /** What it would pass over without a word, or refuse for every model; a caller that asks for it is told so before the call. */
+  readonly limits?: readonly ModelLimit[];
+  /** Spellings of its own. */
+  readonly seedField?: 'random_seed';
+  readonly requiredToolChoice?: 'any';
+  /** `user` is known; the id of the person changes no answer, so it stays here otherwise. */
+  readonly endUser: boolean;
+  /** Models that see also read PDF files sent with a message. */
+  readonly pdf?: true;
+  /** The router behind it picks only providers that honour what is asked for, when told to. */
+  readonly requireParameters?: true;
   /** Models that accept only the default temperature; sending it is left out, any other is the vendor's to refuse. */
   readonly fixedTemperature?: RegExp;
   /** Embeddings are offered; base64 is asked for where it is known. */
@@ -35,7 +49,7 @@ const openAiStyle = {
   streamOptions: true,
   maxTokensField: 'max_tokens',
   toolCallId: 'any',
-  tools: true,
+  endUser: true,
   embeddings: 'float',
 } as const;
 const reasoningModels = /^(?:o\d|gpt-5)/;
@@ -51,6 +65,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     obfuscation: true,
     maxTokensField: 'max_completion_tokens',
     fixedTemperature: reasoningModels,
+    pdf: true,
     embeddings: 'base64',
   },
   anthropic: {
@@ -63,7 +78,10 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     streamOptions: false,
     maxTokensField: 'max_tokens',
     toolCallId: 'word',
-    tools: true,
+    // Its reasoning wants its own blocks back with the next call, which do not travel with a conversation here.
+    limits: ['seed', 'presencePenalty', 'frequencyPenalty', 'jsonObject', 'reasoningEffort'],
+    endUser: true,
+    pdf: true,
     embeddings: 'none',
   },
   google: {
@@ -80,6 +98,10 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     keyEnv: ['MISTRAL_API_KEY'],
     streamOptions: false,
     toolCallId: 'alnum9',
+    limits: ['reasoningEffort'],
+    seedField: 'random_seed',
+    requiredToolChoice: 'any',
+    endUser: false,
   },
   groq: {
     ...openAiStyle,
@@ -87,11 +109,27 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'https://api.groq.com/openai/v1',
     keyEnv: ['GROQ_API_KEY'],
     maxTokensField: 'max_completion_tokens',
+    limits: ['presencePenalty', 'frequencyPenalty'],
     embeddings: 'none',
   },
   xai: { ...openAiStyle, name: 'xAI', baseUrl: 'https://api.x.ai/v1', keyEnv: ['XAI_API_KEY'] },
-  openrouter: { ...openAiStyle, name: 'OpenRouter', baseUrl: 'https://openrouter.ai/api/v1', keyEnv: ['OPENROUTER_API_KEY'] },
-  deepseek: { ...openAiStyle, name: 'DeepSeek', baseUrl: 'https://api.deepseek.com/v1', keyEnv: ['DEEPSEEK_API_KEY'], embeddings: 'none' },
+  openrouter: {
+    ...openAiStyle,
+    name: 'OpenRouter',
+    baseUrl: 'https://openrouter.ai/api/v1',
+    keyEnv: ['OPENROUTER_API_KEY'],
+    pdf: true,
+    requireParameters: true,
+  },
+  deepseek: {
+    ...openAiStyle,
+    name: 'DeepSeek',
+    baseUrl: 'https://api.deepseek.com/v1',
+    keyEnv: ['DEEPSEEK_API_KEY'],
+    limits: ['seed', 'jsonSchema', 'parallelToolCalls', 'reasoningEffort'],
+    endUser: false,
+    embeddings: 'none',
+  },
   together: { ...openAiStyle, name: 'Together', baseUrl: 'https://api.together.xyz/v1', keyEnv: ['TOGETHER_API_KEY'] },
   fireworks: { ...openAiStyle, name: 'Fireworks', baseUrl: 'https://api.fireworks.ai/inference/v1', keyEnv: ['FIREWORKS_API_KEY'] },
   cerebras: {
@@ -100,6 +138,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'https://api.cerebras.ai/v1',
     keyEnv: ['CEREBRAS_API_KEY'],
     maxTokensField: 'max_completion_tokens',
+    limits: ['presencePenalty', 'frequencyPenalty', 'parallelToolCalls'],
     embeddings: 'none',
   },
   // Reports usage in every chunk unasked.
@@ -109,10 +148,19 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'https://api.perplexity.ai',
     keyEnv: ['PERPLEXITY_API_KEY'],
     streamOptions: false,
-    tools: false,
+    limits: ['tools', 'toolChoice', 'parallelToolCalls', 'seed', 'stop', 'jsonObject'],
+    endUser: false,
     embeddings: 'none',
   },
-  moonshot: { ...openAiStyle, name: 'Moonshot', baseUrl: 'https://api.moonshot.ai/v1', keyEnv: ['MOONSHOT_API_KEY'], embeddings: 'none' },
+  moonshot: {
+    ...openAiStyle,
+    name: 'Moonshot',
+    baseUrl: 'https://api.moonshot.ai/v1',
+    keyEnv: ['MOONSHOT_API_KEY'],
+    limits: ['seed', 'toolChoice', 'parallelToolCalls', 'reasoningEffort'],
+    endUser: false,
+    embeddings: 'none',
+  },
   azure: {
     ...openAiStyle,
     name: 'Azure OpenAI',
@@ -130,6 +178,8 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'http://127.0.0.1:11434/v1',
     keyEnv: [],
     local: { port: 11434 },
+    limits: ['toolChoice', 'parallelToolCalls'],
+    endUser: false,
     defaults: { contextWindow: 4096, maxTokens: 2048 },
   },
   lmstudio: {

@@ -73,7 +73,7 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Prom
   const tool = findTool(run, call.name);
   if (tool === undefined)
     return failure(
-      `There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${input.tools.map((each) => each.name).join(', ') || 'none'}`,
+      `There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${[...input.tools, ...(input.clientTools ?? [])].map((each) => each.name).join(', ') || 'none'}`,
     );
   // Checked again where it counts: what the model was shown is no authority.
   const refusal = refuseTool(tool, input.agent, input.origin);

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countTokens } from '../llm/count-tokens.ts';
-import type { ModelMessage } from '../llm/model.ts';
+import type { ModelMessage, ModelPart } from '../llm/model.ts';
 import { createFitContext, omissionNote } from './context-window.ts';
 
 const fit = createFitContext(countTokens);
@@ -166,5 +166,41 @@ describe('context window', () => {
       ),
       { numRuns: 300 },
     );
+  });
+
+  describe('with images and files', () => {
+    const image = { type: 'image' as const, url: 'data:image/png;base64,AAAA' };
+    const withParts = (text: string, ...parts: readonly ModelPart[]): ModelMessage => ({
+      role: 'user',
+      content: text,
+      parts: [{ type: 'text', text }, ...parts],
+    });
+
+    it('counts what is sent, not the content that stands for it', () => {
+      const pdf = (bytes: number) => ({ type: 'file' as const, name: 'a.pdf', url: `data:application/pdf;base64,${'A'.repeat((bytes * 4) / 3)}` });
+      const tokensOf = (...parts: readonly ModelPart[]) =>
+        fit({ messages: [withParts('hi', ...parts)], fixedTokens: 0, limit: 1_000_000 })?.tokens ?? 0;
+      const plain = tokensOf();
+      expect(tokensOf(image, image) - plain).toBe(3200);
+      expect(tokensOf(pdf(300)) - plain).toBe(500);
+      expect(tokensOf(pdf(60_000)) - plain).toBeCloseTo(10_000, -2);
+      expect(tokensOf(pdf(3_000_000)) - plain).toBe(100_000);
+    });
+
+    it('shortens the longest text of the question and leaves its image', () => {
+      const fitted = fit({ messages: [withParts(words(5000), image, { type: 'text', text: 'short' })], fixedTokens: 0, limit: 3000 });
+      expect(fitted?.tokens).toBeLessThanOrEqual(3000);
+      expect(fitted?.messages[0]).toMatchObject({ parts: [{ text: expect.stringContaining('characters left out') }, image, { text: 'short' }] });
+    });
+
+    it('gives up when the images alone are too many', () => {
+      expect(fit({ messages: [withParts('what?', image, image)], fixedTokens: 0, limit: 3000 })).toBeUndefined();
+    });
+
+    it('drops old exchanges with their images before it touches the question', () => {
+      const messages = [withParts('old', image), assistant('seen'), withParts('new', image)];
+      const fitted = fit({ messages, fixedTokens: 0, limit: 2500 });
+      expect(fitted?.messages).toEqual([user(omissionNote), messages[2]]);
+    });
   });
 });

@@ -1,4 +1,5 @@
-import type { CountTokens, ModelMessage, ToolCall } from '../llm/model.ts';
+import { countParts } from '../llm/count-parts.ts';
+import type { CountTokens, ModelMessage, ModelPart, ToolCall } from '../llm/model.ts';
 import { cutMiddle } from './bound-text.ts';
 
 export interface ContextInput {
@@ -19,7 +20,7 @@ export interface FittedContext {
 /**
  * Keeps a conversation inside the window by leaving out as little as it can, always the same for the same input: first
  * the content of old tool results, then whole exchanges from the oldest on, at last the middle of what is left over.
- * The last user message stays, and each tool result stays with its call. Undefined when nothing helps.
+ * The last user message stays with its images and files, and each tool result stays with its call. Undefined when nothing helps.
  */
 export type FitContext = (input: ContextInput) => FittedContext | undefined;
 
@@ -43,7 +44,7 @@ export function createFitContext(countTokens: CountTokens): FitContext {
   function countMessage(message: ModelMessage): number {
     let tokens = counted.get(message);
     if (tokens === undefined) {
-      tokens = perMessageTokens + countTokens(message.content);
+      tokens = perMessageTokens + (message.role === 'user' && message.parts !== undefined ? countParts(message.parts) : countTokens(message.content));
       if (message.role === 'tool') tokens += countTokens(message.toolCallId);
       if (message.role === 'assistant')
         for (const call of message.toolCalls ?? [])
@@ -116,7 +117,8 @@ interface Shrinking {
 /** One exchange alone is too long: the largest texts lose their middles, then the older steps their contents, then those steps go, then all but the question. */
 function shrinkLastExchange(list: readonly ModelMessage[], shrinking: Shrinking): void {
   const { over, replace, remove } = shrinking;
-  const largestFirst = list.map((_, index) => index).toSorted((a, b) => (list[b]?.content.length ?? 0) - (list[a]?.content.length ?? 0));
+  const sizes = list.map((message) => longestText(message).length);
+  const largestFirst = list.map((_, index) => index).toSorted((a, b) => (sizes[b] ?? 0) - (sizes[a] ?? 0));
   for (const index of largestFirst) cutTo(list, index, leastPieceTokens, shrinking);
   const lastStep = () => list.findLastIndex((message) => message.role === 'assistant' && message.toolCalls !== undefined);
   for (let index = 0; index < lastStep() && over() > 0; index += 1) if (list[index]?.role !== 'user') empty(list, index, replace);
@@ -146,16 +148,38 @@ function empty(list: readonly ModelMessage[], index: number, replace: Shrinking[
 function cutTo(list: readonly ModelMessage[], index: number, least: number, { over, replace, countTokens }: Shrinking): void {
   const message = list[index];
   if (message === undefined || message.content === omissionNote || over() <= 0) return;
-  const tokens = countTokens(message.content);
+  const text = longestText(message);
+  const tokens = countTokens(text);
   const room = Math.max(least, tokens - over());
-  let kept = Math.floor(message.content.length * Math.min(1, room / tokens));
+  let kept = Math.floor(text.length * Math.min(1, room / tokens));
   // Tokens are not spread evenly over a text, and the note in the gap costs some as well.
   while (kept > 0 && tokens > room) {
-    const content = cutMiddle(message.content, kept);
-    if (countTokens(content) <= room) {
-      replace(index, { ...message, content });
+    const shorter = cutMiddle(text, kept);
+    if (countTokens(shorter) <= room) {
+      replace(index, withLongestText(message, shorter));
       return;
     }
     kept = Math.floor(kept * 0.9) - 1;
   }
+}
+
+const textOf = (part: ModelPart) => (part.type === 'text' ? part.text : '');
+
+function longestTextPart(parts: readonly ModelPart[]): number {
+  return parts.reduce(
+    (longest, part, index) => (textOf(part).length > (longest === -1 ? 0 : textOf(parts[longest] ?? part).length) ? index : longest),
+    -1,
+  );
+}
+
+/** What of a message may be cut: its content, or the longest of its parts that is a text. */
+function longestText(message: ModelMessage): string {
+  if (message.role !== 'user' || message.parts === undefined) return message.content;
+  const part = message.parts[longestTextPart(message.parts)];
+  return part === undefined ? '' : textOf(part);
+}
+
+function withLongestText(message: ModelMessage, text: string): ModelMessage {
+  if (message.role !== 'user' || message.parts === undefined) return { ...message, content: text };
+  return { ...message, parts: message.parts.with(longestTextPart(message.parts), { type: 'text', text }) };
 }

@@ -6,6 +6,8 @@ export interface PromptInput {
   readonly tools: readonly Pick<Tool, 'name' | 'risk'>[];
   /** Day of the turn, `YYYY-MM-DD`: no finer, or each turn would miss the provider's prompt cache. */
   readonly today: string;
+  /** BCP-47 tag of the person who writes. */
+  readonly locale?: string | undefined;
   /** True when somebody reads the answer and can be asked; false for webhooks, schedules and the like. */
   readonly attended: boolean;
 }
@@ -14,14 +16,25 @@ export interface PromptInput {
 const stableParts = new WeakMap<PromptInput['agent'], { readonly tools: PromptInput['tools']; readonly text: string }>();
 
 /** The system prompt of an agent: the first part is the same for all its turns with the same tools, what varies comes last. */
-export function buildSystemPrompt({ agent, tools, today, attended }: PromptInput): readonly string[] {
+export function buildSystemPrompt({ agent, tools, today, attended, locale }: PromptInput): readonly string[] {
   let stable = stableParts.get(agent);
   if (stable?.tools !== tools) {
     stable = { tools, text: stablePart(agent, tools) };
     stableParts.set(agent, stable);
   }
-  const day = `Today is ${today} (UTC).`;
+  const spoken = locale === undefined ? undefined : plainLocale(locale);
+  const day = spoken === undefined ? `Today is ${today} (UTC).` : `Today is ${today} (UTC). The locale of the user is ${spoken}.`;
   return [stable.text, attended ? day : `${day} Nobody is there to answer questions: finish the task with what you have.`];
+}
+
+/** Language, script and region alone: the rest of a tag has room for words of its author. */
+function plainLocale(tag: string): string | undefined {
+  try {
+    const { language, script, region } = new Intl.Locale(tag);
+    return [language, script, region].filter((subtag) => subtag !== undefined).join('-');
+  } catch {
+    return undefined;
+  }
 }
 
 function stablePart(agent: PromptInput['agent'], tools: PromptInput['tools']): string {

@@ -6,6 +6,7 @@ import type { Attempt, Models } from '../llm/models.ts';
 import { cacheSaving, costOf } from '../llm/price.ts';
 import { callTools, type CallToolsDeps } from './call-tools.ts';
 import { createCircuitBreakers } from './circuit-breaker.ts';
+import { callIdsOf, divideCalls, toolsBeside } from './client-tools.ts';
 import { createFitContext } from './context-window.ts';
 import { createLoopDetector } from './loop-detection.ts';
 import { createPlanCall } from './plan-call.ts';
@@ -34,6 +35,7 @@ interface Progress {
   steps: number;
   usedTokens: number;
   model: ModelInfo;
+  clientCalls?: readonly ToolCall[];
 }
 
 /**
@@ -45,8 +47,10 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
   const planCall = createPlanCall(createFitContext(countTokens), countTokens);
 
   async function runSteps(input: TurnInput, progress: Progress, stop: TurnStop, sink: TurnSink | undefined): Promise<TurnEnd> {
-    const { agent } = input;
-    const tools = input.tools.map(toolSpec);
+    const { agent, clientTools = [], options } = input;
+    const ownTools = toolsBeside(input.tools, clientTools, options?.toolChoice);
+    const tools = [...ownTools.map(toolSpec), ...clientTools];
+    const clientNames = new Set(clientTools.map((tool) => tool.name));
     const loops = createLoopDetector();
     const beforeOnce = onlyOnce(input.beforeOnce);
     let messages = input.messages;
@@ -79,6 +83,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           signal: stop.signal,
           ...(temperature !== undefined && { temperature }),
           ...(plan.maxTokens !== undefined && { maxTokens: plan.maxTokens }),
+          ...(options !== undefined && { options }),
         };
         const onAttempt = (attempt: Attempt) => {
           progress.calls.push(toCallRecord(attempt));
@@ -98,7 +103,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         logFailure(input, error);
         return endOfFailedCall(error, stop.cause);
       }
-      if (answer.toolCalls.length === 0 || answer.finish === 'length' || answer.finish === 'content_filter') {
+      const isAnswer = answer.toolCalls.length === 0 || options?.toolChoice === 'none';
+      if (isAnswer || answer.finish === 'length' || answer.finish === 'content_filter') {
         // Calls of an answer that was cut off may be cut off themselves.
         addText(progress, answer.text);
         if (answer.finish === 'length') return plan.cappedByBudget ? turnEnds.budgetExceeded : turnEnds.lengthCut;
@@ -109,9 +115,18 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         continue;
       }
       system = input.system;
-      const calls = withUniqueIds(answer.toolCalls, progress.added);
+      // A caller tells its results apart by their ids over the whole conversation that it keeps.
+      const calls = withUniqueIds(answer.toolCalls, callIdsOf(clientNames.size === 0 ? progress.added : [...input.messages, ...progress.added]));
+      const { own, client } = divideCalls(calls, clientNames);
       if (answer.text !== '') progress.texts.push(answer.text);
-      const results = await callTools(deps, { input, signal: stop.signal, beforeOnce }, calls);
+      const run = { input: ownTools === input.tools ? input : { ...input, tools: ownTools }, signal: stop.signal, beforeOnce };
+      const results = await callTools(deps, run, own);
+      if (client.length > 0) {
+        progress.added.push({ role: 'assistant', content: answer.text, toolCalls: calls }, ...results);
+        if (stop.cause !== undefined) return turnEnds[stop.cause];
+        progress.clientCalls = client;
+        return turnEnds.stop;
+      }
       const verdict = loops.observe({ text: answer.text.trim(), calls, results });
       if (verdict === 'warn') annotate(results);
       const step: ModelMessage[] = [{ role: 'assistant', content: answer.text, toolCalls: calls }, ...results];
@@ -156,6 +171,7 @@ function toResult(progress: Progress, end: TurnEnd): TurnResult {
     calls: progress.calls,
     steps: progress.steps,
     model: progress.model,
+    ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),
     ...(end.failure !== undefined && { failure: end.failure }),
   };
 }
@@ -203,8 +219,8 @@ function separated(sink: TurnSink | undefined, before: readonly string[]): Model
 }
 
 /** Some providers repeat ids or leave them empty; a result must be told from another by its id. */
-function withUniqueIds(calls: readonly ToolCall[], added: readonly ModelMessage[]): readonly ToolCall[] {
-  const taken = new Set(added.flatMap((message) => (message.role === 'tool' ? [message.toolCallId] : [])));
+function withUniqueIds(calls: readonly ToolCall[], before: ReadonlySet<string>): readonly ToolCall[] {
+  const taken = new Set(before);
   return calls.map((call) => {
     const id = call.id === '' || taken.has(call.id) ? newId('call') : call.id;
     taken.add(id);

@@ -1,3 +1,4 @@
+import type { MessageAttachment } from '@gatehouse/contract';
 import type { ModelMessage, ToolCall } from '../llm/model.ts';
 
 /** What the column `tool_json` of a stored message holds. */
@@ -23,7 +24,17 @@ export function decodeToolColumn(text: string | null): ToolColumn {
   return text === null ? {} : (JSON.parse(text) as ToolColumn);
 }
 
-/** A stored row as the model sees it. */
+/** What the column `attachments_json` of a stored message holds; null when nothing is attached. */
+export function encodeAttachments(attachments: readonly MessageAttachment[] | undefined): string | null {
+  return attachments === undefined || attachments.length === 0 ? null : JSON.stringify(attachments);
+}
+
+/** The inverse; the column is only ever written by `encodeAttachments`. */
+export function decodeAttachments(text: string): readonly MessageAttachment[] {
+  return JSON.parse(text) as MessageAttachment[];
+}
+
+/** A stored row as the model sees it, without what is attached to it. */
 export function toModelMessage(row: {
   readonly role: ModelMessage['role'];
   readonly content: string;

@@ -1,5 +1,5 @@
 import type { AgentConfig, FinishReason, TurnOrigin } from '@gatehouse/contract';
-import type { ModelInfo, ModelMessage, ModelUsage } from '../llm/model.ts';
+import type { ModelInfo, ModelMessage, ModelOptions, ModelUsage, ToolCall, ToolSpec } from '../llm/model.ts';
 import type { Tool } from './tool.ts';
 
 /** Everything that one run of the loop needs; nothing in here is looked up again while it runs. */
@@ -16,6 +16,9 @@ export interface TurnInput {
   readonly messages: readonly ModelMessage[];
   /** Already filtered by policy. */
   readonly tools: readonly Tool[];
+  /** Tools that the caller runs itself: a call of one ends the turn with `clientCalls`. They stand before a tool of the agent with the same name. */
+  readonly clientTools?: readonly ToolSpec[];
+  readonly options?: ModelOptions;
   readonly workspaceDir: string;
   readonly temperature?: number;
   readonly maxTokens?: number;
@@ -54,6 +57,8 @@ export interface TurnResult {
   /** What the turn adds to the conversation after the user's message: assistant and tool messages, in order. */
   readonly messages: readonly ModelMessage[];
   readonly calls: readonly CallRecord[];
+  /** Calls that wait for the caller: the turn ended so that it can run them. They also stand in the last assistant message, which results of the agent's own calls may follow. */
+  readonly clientCalls?: readonly ToolCall[];
   readonly steps: number;
   readonly model: ModelInfo;
   /** For a failed turn: what a client may be told, and when to come back. */

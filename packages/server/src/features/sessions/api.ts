@@ -1,3 +1,4 @@
+import type { ApiChatHistory, MessageAttachment } from '@gatehouse/contract';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { ModelMessage } from '../../llm/model.ts';
 import type { ConversationAddress } from '../turns/api.ts';
@@ -15,7 +16,16 @@ export interface SessionsApi {
   /** Where a turn goes: an existing conversation by its reference, or the caller's own partition by key. */
   target(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
   /** The conversation so far, oldest first, newest part only when it is very long. */
-  history(ref: string): Promise<ModelMessage[]>;
+  history(ref: string): Promise<{ readonly messages: readonly ModelMessage[]; readonly attached: readonly PastAttachments[] }>;
+  /** A page of what user and assistant said, oldest first; of the caller's own conversation, which may be empty, when none is named. */
+  said(page: ConversationAddress & { readonly offset: number; readonly limit: number }, call: CallContext): Promise<ApiChatHistory>;
+}
+
+/** What was attached to one message of a conversation. */
+export interface PastAttachments {
+  /** Of the message in its list. */
+  readonly index: number;
+  readonly attachments: readonly MessageAttachment[];
 }
 
 export interface MessageRow {
@@ -25,6 +35,8 @@ export interface MessageRow {
   readonly content: string;
   /** JSON of `toolCalls`, or of `toolCallId`, `toolName` and `isError`. */
   readonly toolJson: string | null;
+  /** JSON of `MessageAttachment[]`; null when nothing is attached. */
+  readonly attachmentsJson: string | null;
   readonly createdAtMs: number;
 }
 
@@ -44,6 +56,7 @@ export interface NewMessages {
     readonly role: MessageRow['role'];
     readonly content: string;
     readonly toolJson: string | null;
+    readonly attachmentsJson: string | null;
     readonly createdAtMs: number;
   }[];
   readonly atMs: number;

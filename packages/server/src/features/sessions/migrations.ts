@@ -48,4 +48,5 @@ export const sessionMigrations: readonly Migration[] = [
       )`,
     ],
   },
+  { id: '014-message-attachments', up: [`ALTER TABLE message ADD COLUMN attachments_json TEXT`] },
 ];

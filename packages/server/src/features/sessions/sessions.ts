@@ -1,24 +1,26 @@
-import type { ResultInput, StoredMessage } from '@gatehouse/contract';
+import type { ApiChatHistory, ResultInput, StoredMessage } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import { newId } from '../../kernel/ids.ts';
-import { decodeToolColumn, toModelMessage } from '../../runtime/stored-message.ts';
+import { decodeAttachments, decodeToolColumn, toModelMessage } from '../../runtime/stored-message.ts';
 import type { AgentsApi } from '../agents/api.ts';
 import type { ConversationAddress } from '../turns/api.ts';
-import type { MessageRow, SessionsApi } from './api.ts';
+import type { MessageRow, PastAttachments, SessionsApi } from './api.ts';
 import { conversationRef, parseSessionKey, printSessionKey, tenantId } from './conversation.ts';
 import {
-  archiveConversation,
+  type Archival,
   type ConversationRow,
   findConversation,
   findConversationsByKey,
   listConversations,
   readMessages,
+  readSaid,
   readTail,
 } from './store.ts';
 
@@ -36,6 +38,7 @@ export interface SessionsDeps {
   readonly agents: AgentsApi;
   /** The model that an agent's turns use first, as `provider/modelId`. */
   readonly modelOf: (agentId: string) => string;
+  readonly deleteConversation: Operation<Archival, ConversationRow>;
   /** Runs alone in the lane of a conversation: no turn runs in it meanwhile. */
   readonly alone: <T>(ref: string, call: CallContext, run: () => Promise<T>) => Promise<T>;
   readonly laneOf: (ref: string) => { readonly running: boolean; readonly queued: number };
@@ -89,9 +92,26 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
       return { ref: row.ref, sessionKey: row.sessionKey, agentId: row.agentId, principalId: row.principalId };
     },
     async history(ref) {
-      return (await deps.db.read(readTail, { ref, limit: tailLimit })).map(toModelMessage);
+      const rows = await deps.db.read(readTail, { ref, limit: tailLimit });
+      const attached: PastAttachments[] = [];
+      for (const [index, { attachmentsJson }] of rows.entries())
+        if (attachmentsJson !== null) attached.push({ index, attachments: decodeAttachments(attachmentsJson) });
+      return { messages: rows.map(toModelMessage), attached };
     },
+    said,
   };
+
+  async function said({ offset, limit, ...address }: Parameters<SessionsApi['said']>[0], call: CallContext): Promise<ApiChatHistory> {
+    const named = address.conversationRef !== undefined || address.sessionKey !== undefined;
+    const own = keyOf(address, call);
+    const row = named ? await existing(address, call) : await deps.db.read(findConversation, { ref: own.ref });
+    const { conversationRef: ref, sessionKey, agentId } = row === undefined ? { ...own, conversationRef: own.ref } : identityOf(row);
+    if ((row === undefined && deps.agents.find(agentId) === undefined) || call.identity.agents?.includes(agentId) === false)
+      throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
+    const { rows, total } = row === undefined ? { rows: [], total: 0 } : await deps.db.read(readSaid, { conversationId: row.id, offset, limit });
+    const messages = rows.map(({ role, content, createdAtMs }) => ({ role, content, timestamp: createdAtMs }));
+    return { conversationRef: ref, sessionKey, agentId, messages, total, offset, limit, hasMore: offset + rows.length < total };
+  }
 
   async function allMessages(row: ConversationRow): Promise<StoredMessage[]> {
     const messages: StoredMessage[] = [];
@@ -185,7 +205,7 @@ export function createSessions(deps: SessionsDeps): { readonly api: SessionsApi;
           target: found.ref,
           metadata: { archiveId },
         });
-        const row = await deps.db.write(archiveConversation, { ref: found.ref, archiveId, atMs, audit });
+        const row = await deps.db.write(deps.deleteConversation, { ref: found.ref, archiveId, atMs, audit });
         announceAudit(deps.bus, audit);
         return {
           ...identityOf(row),
@@ -226,6 +246,7 @@ function toStoredMessage(row: MessageRow): StoredMessage {
     ...(toolCalls !== undefined && { toolCalls: [...toolCalls] }),
     ...(toolCallId !== undefined && { toolCallId }),
     ...(toolName !== undefined && { toolName }),
+    ...(row.attachmentsJson !== null && { attachments: [...decodeAttachments(row.attachmentsJson)] }),
     timestamp: row.createdAtMs,
   };
 }

@@ -88,6 +88,7 @@ const insertMessage = query<{
   role: string;
   content: string;
   toolJson: string | null;
+  attachmentsJson: string | null;
   createdAtMs: number;
 }>(({ db, p }) =>
   db.insertInto('message').values({
@@ -97,6 +98,7 @@ const insertMessage = query<{
     role: p('role'),
     content: p('content'),
     tool_json: p('toolJson'),
+    attachments_json: p('attachmentsJson'),
     created_at_ms: p('createdAtMs'),
   }),
 );
@@ -191,7 +193,15 @@ export const listConversations = operation('sessions.list', async (tx, filter: L
 const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
   db
     .selectFrom('message')
-    .select(['seq', 'turn_id as turnId', 'role', 'content', 'tool_json as toolJson', 'created_at_ms as createdAtMs'])
+    .select([
+      'seq',
+      'turn_id as turnId',
+      'role',
+      'content',
+      'tool_json as toolJson',
+      'attachments_json as attachmentsJson',
+      'created_at_ms as createdAtMs',
+    ])
     .where('conversation_id', '=', p('conversationId'))
     .where('seq', '>=', p('from'))
     .where('seq', '<', p('to'))
@@ -204,6 +214,38 @@ export const readMessages = operation(
   async (tx, input: { readonly conversationId: number; readonly offset: number; readonly limit: number }): Promise<MessageRow[]> => {
     return tx.all(messagePage, { conversationId: input.conversationId, from: input.offset + 1, to: input.offset + 1 + input.limit });
   },
+);
+
+const saidPage = query<
+  { conversationId: number; offset: number; limit: number },
+  { role: 'user' | 'assistant'; content: string; createdAtMs: number }
+>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .select(['role', 'content', 'created_at_ms as createdAtMs'])
+    .where('conversation_id', '=', p('conversationId'))
+    .where('role', 'in', ['user', 'assistant'])
+    .where('content', '<>', '')
+    .orderBy('seq')
+    .limit(p('limit'))
+    .offset(p('offset')),
+);
+const saidCount = query<{ conversationId: number }, { total: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('message')
+    .select(sql<number>`count(*)`.as('total'))
+    .where('conversation_id', '=', p('conversationId'))
+    .where('role', 'in', ['user', 'assistant'])
+    .where('content', '<>', ''),
+);
+
+/** A page of what was said, oldest first: neither tools nor the calls of them. */
+export const readSaid = operation(
+  'sessions.said',
+  async (tx, { conversationId, offset, limit }: { readonly conversationId: number; readonly offset: number; readonly limit: number }) => ({
+    rows: await tx.all(saidPage, { conversationId, offset, limit }),
+    total: (await tx.get(saidCount, { conversationId }))?.total ?? 0,
+  }),
 );
 
 /** The newest messages of a conversation, oldest first, for the model's context. */
@@ -239,30 +281,31 @@ const insertArchive = query<{
   }),
 );
 const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversation_id', '=', p('id')));
-const deleteConversation = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));
+const deleteRow = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));
 
-/** Archive, removal and audit row in one transaction: none without the others. */
-export const archiveConversation = operation(
-  'sessions.archive',
-  async (
-    tx,
-    input: { readonly ref: string; readonly archiveId: string; readonly atMs: number; readonly audit: AuditRow },
-  ): Promise<ConversationRow> => {
-    const conversation = await tx.get(byRef, { ref: input.ref });
-    if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
-    const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
-    await tx.run(insertArchive, {
-      ...conversation,
-      id: input.archiveId,
-      metadataJson: JSON.stringify(conversation),
-      messagesJson: JSON.stringify(messages),
-      atMs: input.atMs,
-    });
-    await tx.run(deleteMessages, { id: conversation.id });
-    await tx.run(deleteConversation, { id: conversation.id });
-    await appendAudit(tx, input.audit);
-    return conversation;
-  },
-);
+export interface Archival {
+  readonly ref: string;
+  readonly archiveId: string;
+  readonly atMs: number;
+  readonly audit: AuditRow;
+}
 
-export const sessionOperations = [findConversation, findConversationsByKey, listConversations, readMessages, readTail, archiveConversation];
+/** Archive, removal and audit row. Part of `deleteConversation`. */
+export async function archiveConversation(tx: Tx, input: Archival): Promise<ConversationRow> {
+  const conversation = await tx.get(byRef, { ref: input.ref });
+  if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
+  const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
+  await tx.run(insertArchive, {
+    ...conversation,
+    id: input.archiveId,
+    metadataJson: JSON.stringify(conversation),
+    messagesJson: JSON.stringify(messages),
+    atMs: input.atMs,
+  });
+  await tx.run(deleteMessages, { id: conversation.id });
+  await tx.run(deleteRow, { id: conversation.id });
+  await appendAudit(tx, input.audit);
+  return conversation;
+}
+
+export const sessionOperations = [findConversation, findConversationsByKey, listConversations, readMessages, readSaid, readTail];

@@ -1,6 +1,9 @@
 import type { FinishReason, SessionKeyObject, TokensUsed } from '@gatehouse/contract';
 import type * as z from 'zod';
+import type { ReceiptRow } from '../receipts/api.ts';
+import type { ResponseRow } from '../responses/api.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
+import type { ModelMessage, ModelOptions, ModelPart, ToolCall, ToolSpec } from '../../llm/model.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 
 /** How a caller names a conversation; without any field it is the one of its own token. */
@@ -10,20 +13,66 @@ export interface ConversationAddress {
   readonly agentId?: string | undefined;
 }
 
+/** What is sent to an agent in a conversation. */
+export interface TurnRequest {
+  readonly message: string;
+  readonly address: ConversationAddress;
+  /** `rpc` when absent. */
+  readonly origin?: 'rpc' | 'api';
+  /** Canonical BCP-47 tag of the person who writes; the agent is told of it. */
+  readonly locale?: string | undefined;
+  /** Ids of stored media that belong to the message. */
+  readonly attachments?: readonly string[] | undefined;
+  readonly alongside?: Alongside;
+}
+
+/** Rows that must be kept or lost together with a turn; written by the operation that each names in `commit-turn.ts`. */
+export interface Alongside {
+  /** Beside the row that opens a turn before its first tool of class `once`. */
+  readonly opened?: (about: { readonly conversationRef: string }) => AlongsideRows;
+  /** Beside the end of the turn; `messages` are what the turn added, `brought` what the request did: fenced, without `history` and system texts. */
+  readonly ended?: (outcome: TurnOutcome, messages: readonly ModelMessage[], brought: readonly ModelMessage[]) => AlongsideRows;
+}
+
+export interface AlongsideRows {
+  readonly response?: ResponseRow;
+  readonly receipt?: ReceiptRow;
+}
+
+/** A message of a completion, in the caller's order; `assistant` and `system` texts are fenced here, results of client tools too. */
+export type CompletionMessage =
+  | { readonly role: 'system' | 'developer'; readonly content: string }
+  | { readonly role: 'user'; readonly content: string; readonly parts?: readonly ModelPart[] | undefined }
+  | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ToolCall[] | undefined }
+  | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string };
+
 export interface CompletionRequest {
-  /** `chatcmpl-<uuid>`; the peer of the ephemeral conversation (http-gateway.md §2.5). */
+  /** `chatcmpl-<uuid>` or `resp_<uuid>`; the peer of the ephemeral conversation (http-gateway.md §2.5). */
   readonly completionId: string;
+  /** Of the ephemeral conversation; `compat` when absent. */
+  readonly channelId?: 'compat' | 'responses';
   /** As sent: provider/model, bare model id, or agent id. */
   readonly model: string;
-  readonly messages: readonly { readonly role: 'system' | 'user' | 'assistant'; readonly content: string }[];
+  readonly messages: readonly CompletionMessage[];
+  /** Messages of earlier responses, as they were kept: sent before `messages` as they are, fenced already. */
+  readonly history?: readonly ModelMessage[] | undefined;
   readonly temperature?: number | undefined;
   readonly maxTokens?: number | undefined;
+  readonly clientTools?: readonly ToolSpec[] | undefined;
+  readonly options?: ModelOptions | undefined;
+  readonly alongside?: Alongside;
 }
 
 export interface TurnOutcome {
   readonly finishReason: FinishReason;
   readonly text: string;
   readonly tokensUsed: z.output<typeof TokensUsed>;
+  /** Part of `tokensUsed.input` that the provider read from its cache. */
+  readonly cachedInput: number;
+  /** Calls of the caller's own tools; the turn ended so that it can run them. */
+  readonly clientCalls?: readonly ToolCall[];
+  /** `provider/model` that answered last. */
+  readonly model: string;
   /** Present when the turn did not do its work; `kind` is a ModelErrorKind or a finish reason. */
   readonly failure?: { readonly message: string; readonly kind: string; readonly retryAfterMs?: number };
   readonly conversationRef: string;
@@ -35,7 +84,7 @@ export interface TurnOutcome {
 
 export interface TurnsApi {
   /** One turn in the conversation of `address`. Resolves after the commit is synced. */
-  execute(input: { readonly message: string; readonly address: ConversationAddress }, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
+  execute(request: TurnRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
   /** One `/v1` completion; `not_found` with "Model not found: <model>" when the model is unknown. */
   complete(request: CompletionRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
   counts(): { readonly running: number; readonly queued: number };

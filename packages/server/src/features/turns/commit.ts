@@ -1,6 +1,8 @@
+import type { MessageAttachment } from '@gatehouse/contract';
 import type { ModelMessage } from '../../llm/model.ts';
-import { encodeToolColumn } from '../../runtime/stored-message.ts';
+import { encodeAttachments, encodeToolColumn } from '../../runtime/stored-message.ts';
 import type { CallRecord, TurnResult } from '../../runtime/turn.ts';
+import type { TurnOutcome } from './api.ts';
 import type { ModelCallRow, TurnCommit, TurnRow, TurnState } from './store.ts';
 
 /** What is known of a turn when it begins. */
@@ -23,7 +25,7 @@ export const openRow = {
 export const totalCost = (cost: NonNullable<CallRecord['cost']>) => cost.input + cost.output + cost.cacheRead + cost.cacheWrite;
 
 /** Tokens of a turn over all its calls, failed ones included. */
-export function tokensOf(calls: readonly CallRecord[]) {
+function tokensOf(calls: readonly CallRecord[]) {
   let input = 0;
   let output = 0;
   for (const call of calls) {
@@ -33,13 +35,37 @@ export function tokensOf(calls: readonly CallRecord[]) {
   return { input, output, total: input + output };
 }
 
+/** What a caller is told of a turn that ended. */
+export function toOutcome(row: TurnStart, result: TurnResult): TurnOutcome {
+  return {
+    finishReason: result.finishReason,
+    text: result.text,
+    tokensUsed: tokensOf(result.calls),
+    cachedInput: result.calls.reduce((sum, call) => sum + call.usage.cacheRead, 0),
+    model: `${result.model.provider}/${result.model.modelId}`,
+    ...(result.clientCalls !== undefined && { clientCalls: result.clientCalls }),
+    ...(result.failure !== undefined && { failure: result.failure }),
+    conversationRef: row.conversationRef,
+    sessionKey: row.sessionKey,
+    agentId: row.agentId,
+    turnId: row.id,
+    traceId: row.traceId,
+  };
+}
+
 function stateOf(result: TurnResult): TurnState {
   if (result.finishReason === 'aborted') return 'aborted';
   return result.failure === undefined ? 'completed' : 'failed';
 }
 
-/** Everything that the end of a turn writes; `question` is the message that it answered when its messages are kept. */
-export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, question: string | undefined): TurnCommit {
+/** The message that a turn answers, when its messages are kept. */
+export interface Question {
+  readonly text: string;
+  readonly attachments?: readonly MessageAttachment[] | undefined;
+}
+
+/** Everything that the end of a turn writes, but for what its caller keeps alongside. */
+export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, question: Question | undefined): TurnCommit {
   const tokens = tokensOf(result.calls);
   const calls = result.calls.map(toCallRow);
   const costNano = calls.reduce((sum, call) => sum + (call.costNano ?? 0), 0);
@@ -56,13 +82,21 @@ export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, 
     endedAtMs,
   };
   if (question === undefined) return { turn, calls, conversation: null };
-  const toRow = (message: ModelMessage, createdAtMs: number) => ({
+  const toRow = (message: ModelMessage) => ({
     role: message.role,
     content: message.content,
     toolJson: encodeToolColumn(message),
-    createdAtMs,
+    attachmentsJson: null,
+    createdAtMs: endedAtMs,
   });
-  const messages = [toRow({ role: 'user', content: question }, row.startedAtMs), ...result.messages.map((message) => toRow(message, endedAtMs))];
+  const asked = {
+    role: 'user' as const,
+    content: question.text,
+    toolJson: null,
+    attachmentsJson: encodeAttachments(question.attachments),
+    createdAtMs: row.startedAtMs,
+  };
+  const messages = [asked, ...result.messages.map(toRow)];
   const conversation = {
     ref: row.conversationRef,
     agentId: row.agentId,

@@ -1,5 +1,6 @@
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import type { NewMessages } from '../sessions/api.ts';
+import type { AlongsideRows } from './api.ts';
 
 export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
 
@@ -42,12 +43,19 @@ export interface ModelCallRow {
   readonly atMs: number;
 }
 
+/** What is written before a turn does what must not be repeated. */
+export interface TurnOpening {
+  readonly turn: TurnRow;
+  readonly alongside?: AlongsideRows | undefined;
+}
+
 /** What a turn bound to a request writes at its end. */
 export interface TurnCommit {
   readonly turn: TurnRow;
   readonly calls: readonly ModelCallRow[];
   /** Null for turns whose messages are not kept (`/v1`). */
   readonly conversation: NewMessages | null;
+  readonly alongside?: AlongsideRows | undefined;
 }
 
 /** A second write of the same turn ends the open row that the first one made. */
@@ -110,16 +118,11 @@ const insertCall = query<ModelCallRow & { turnId: string; agentId: string; princ
   }),
 );
 
-/** The turn row and one row per model call. Part of `commitTurn`. */
+/** The turn row and one row per model call. Part of `openTurn` and `commitTurn`. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[]): Promise<void> {
   await tx.run(upsertTurn, turn);
   for (const call of calls) await tx.run(insertCall, { ...call, turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId });
 }
-
-/** The row that comes before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
-export const openTurn = operation('turns.open', async (tx, turn: TurnRow): Promise<void> => {
-  await tx.run(upsertTurn, turn);
-});
 
 const abortOpen = query<{ atMs: number }>(({ db, p }) =>
   db
@@ -168,4 +171,4 @@ export const cacheStats = operation(
     }),
 );
 
-export const turnOperations = [openTurn, abortOpenTurns, cacheStats];
+export const turnOperations = [abortOpenTurns, cacheStats];

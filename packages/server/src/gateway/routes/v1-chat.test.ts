@@ -378,7 +378,7 @@ describe('a client that is slow or gone (B13)', () => {
     socket.destroy();
   });
 
-  it('ends the stream of a token that is revoked', async () => {
+  it('ends the stream of a token that is revoked, and says so', async () => {
     fixture.putToken('brief', 'brief-secret-0123456789-abcdefghijkl', ['api']);
     const ended = Promise.withResolvers<void>();
     script = async (_request, call, sink) => {
@@ -390,7 +390,9 @@ describe('a client that is slow or gone (B13)', () => {
     };
     const response = await post(fixture.address + path, 'brief-secret-0123456789-abcdefghijkl', { model: 'm', messages: [user], stream: true });
     fixture.tokens.remove('brief');
-    await expect(response.text()).rejects.toThrow();
+    expect(await response.text()).toMatch(
+      /"content":"x"[^]*data: {"error":{"message":"The token of this stream was revoked or has expired","type":"authentication_error","param":null,"code":null}}\n\ndata: \[DONE\]\n\n$/,
+    );
     await ended.promise;
   });
 });

@@ -1,4 +1,5 @@
 import { allows, contract, type MethodName, type RpcReply } from '@gatehouse/contract';
+import type { DoorMeter } from '../../features/observability/api.ts';
 import { AppError, toAppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -20,6 +21,17 @@ export interface DispatchDeps {
   readonly log: Log;
   /** A result that does not fit its declaration is a bug: `throw` it in tests and development, `log` it in production and send it all the same. */
   readonly badResults: 'throw' | 'log';
+  readonly meter?: Pick<DoorMeter, 'call'> | undefined;
+  readonly overload?: () => string | undefined;
+}
+
+/** How long clients are asked to wait before they try again. */
+const overloadRetryMs = 5_000;
+
+/** Throws `unavailable` while the process cannot keep up: who is told at once can go elsewhere. */
+export function refuseOverload(overload: (() => string | undefined) | undefined): void {
+  const reason = overload?.();
+  if (reason !== undefined) throw new AppError('unavailable', reason, { retryAfterMs: overloadRetryMs });
 }
 
 interface Envelope {
@@ -35,6 +47,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const declaration = contract[method];
     if (!allows(call.identity.scopes, declaration.scope))
       throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
+    // Looking and stopping go on, and so does what an operator does about it.
+    if (declaration.risk === 'mutate' && declaration.scope === 'rpc') refuseOverload(deps.overload);
     const parsed = declaration.params.safeParse(withoutReserved(params));
     if (!parsed.success) {
       const found = issuesOf(parsed.error);
@@ -52,14 +66,22 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   return async (message, call) => {
+    const begun = deps.clock.monotonic();
     let id: RpcId | undefined;
+    let method = 'none';
+    // What clients make up is no label.
+    const count = (outcome: Parameters<DoorMeter['call']>[1]): void =>
+      deps.meter?.call(isMethod(method) ? method : 'none', outcome, deps.clock.monotonic() - begun);
     try {
       const envelope = envelopeOf(message);
       id = envelope.id;
-      const result = await run(envelope.method, envelope.params, call);
+      ({ method } = envelope);
+      const result = await run(method, envelope.params, call);
+      count('ok');
       return id === undefined ? undefined : { jsonrpc: '2.0', result, id };
     } catch (failure) {
       const error = toAppError(failure);
+      count(error.code);
       if (error.code === 'internal') {
         deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause ?? error }, 'A call failed');
         deps.bus.emit('system:error', { source: 'rpc', message: 'Internal error', requestId: call.requestId, timestamp: deps.clock.now() });

@@ -1,10 +1,15 @@
 import net from 'node:net';
+import { tmpdir } from 'node:os';
 import { AgentConfig, contract, type TokenScope } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { Agent, AgentsApi } from '../../features/agents/api.ts';
+import type { EventsApi } from '../../features/events/api.ts';
+import type { MediaLibrary } from '../../features/media/api.ts';
+import type { ResponsesApi } from '../../features/responses/api.ts';
 import { TokenRegistry } from '../../features/tokens/registry.ts';
 import { digestOf } from '../../features/tokens/secret.ts';
 import type { CompletionRequest, TurnOutcome, TurnsApi } from '../../features/turns/api.ts';
+import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import { type Clock, systemClock } from '../../kernel/clock.ts';
 import { type BusEvent, createEventBus } from '../../kernel/event-bus.ts';
@@ -93,14 +98,22 @@ export async function startGateway(options: FixtureOptions = {}) {
     handlers: { ...examples, ...options.handlers },
     tokens,
     turns: scriptedTurns(options.turn),
+    responses: noResponses,
+    media: noMedia,
+    events: noEvents,
+    receipts: { execute: () => Promise.reject(new Error('not scripted')) },
+    sessions: { said: () => Promise.reject(new Error('not scripted')) },
+    primaryModel: () => testModel,
     models: scriptedModels,
     agents: scriptedAgents,
     embedder: undefined,
     health: () => ({ status: 'ok', version: '0.0.0', uptimeMs: 1, checks: {} }),
-    documents: { openapi: () => ({ openapi: '3.1.0' }), openrpc: () => ({ openrpc: '1.3.2' }) },
+    documents: { openapi: () => ({ openapi: '3.1.0' }), openrpc: () => ({ openrpc: '1.3.2' }), asyncapi: () => ({ asyncapi: '3.0.0' }) },
+    metrics: async () => '',
     bus,
     clock,
     log: options.log ?? silentLog,
+    homeDir: tmpdir(),
     ...options.deps,
   });
   const { address } = await gateway.listen();
@@ -120,11 +133,22 @@ export const outcome: TurnOutcome = {
   finishReason: 'stop',
   text: 'Hello',
   tokensUsed: { input: 12, output: 3, total: 15 },
+  cachedInput: 0,
+  model: 'mock/mock-fast',
   conversationRef: 'cv_x',
   sessionKey: 'compat-api:compat:x',
   agentId: 'default',
   turnId: 'tn_x',
   traceId: '0'.repeat(32),
+};
+
+const noEvents: EventsApi = {
+  lastId: () => 0,
+  follow: () => () => {},
+  need: () => () => {},
+  after: (id) => ({ entries: [], next: id }),
+  recent: async () => [],
+  viewOf: () => () => true,
 };
 
 function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
@@ -135,11 +159,26 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
   };
 }
 
+const notThere = () => Promise.reject(new AppError('not_found', 'There is no such medium'));
+const noMedia: MediaLibrary = {
+  maxFileBytes: 1024,
+  find: notThere,
+  open: notThere,
+  remove: notThere,
+  save: notThere,
+  read: async () => undefined,
+  list: async () => ({ media: [], total: 0 }),
+};
+
+const noResponse = () => Promise.reject(new AppError('not_found', 'Response not found'));
+const noResponses: ResponsesApi = { history: noResponse, get: noResponse, delete: noResponse };
+
 const scriptedModels: Models = {
   providers: () => [],
   list: () => [testModel, { ...testModel, modelId: 'org/second' }],
   resolve: () => testModel,
   defaultModel: () => testModel,
+  unsupported: () => undefined,
   generate: () => Promise.reject(new Error('not scripted')),
   async [Symbol.asyncDispose]() {},
 };

@@ -38,6 +38,11 @@ function renderKey(name: string, schema: z.core.$ZodType, frame: Frame): void {
     setting(stringify({ [name]: examples.values[path] }, { lineWidth: 0 }), frame);
     return;
   }
+  if (thing instanceof z.ZodObject && needsValues(schema, thing)) {
+    explain(`${name}: ${text ?? ''} (no default) It holds:`, frame);
+    for (const [key, part] of Object.entries(thing.shape)) explain(`  ${key}: ${descriptionOf(part) ?? ''}`, frame);
+    return;
+  }
   if (thing instanceof z.ZodObject) {
     explain(text, frame);
     lines.push(`# ${indent}${name}:`);
@@ -63,6 +68,12 @@ function renderKey(name: string, schema: z.core.$ZodType, frame: Frame): void {
 
 function renderKeys(schema: z.ZodObject, frame: Frame): void {
   for (const [name, part] of Object.entries(schema.shape)) renderKey(name, part, { ...frame, path: `${frame.path}.${name}` });
+}
+
+/** True for a part that may be left out, but not be given without values of the operator's own: no line of it can be a default. */
+function needsValues(schema: z.core.$ZodType, thing: z.ZodObject): boolean {
+  if (!(schema instanceof z.ZodOptional)) return false;
+  return Object.values(thing.shape).some((part) => !(part instanceof z.ZodOptional) && defaultOf(part) === undefined);
 }
 
 function explain(text: string | undefined, frame: Frame): void {

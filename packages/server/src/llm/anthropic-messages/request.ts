@@ -1,4 +1,5 @@
-import type { ModelMessage, ModelRequest } from '../model.ts';
+import type { ModelMessage, ModelPart, ModelRequest } from '../model.ts';
+import { readDataUrl } from '../wire/data-url.ts';
 import { toolCallId } from '../wire/tool-call-id.ts';
 
 type Block = Record<string, unknown>;
@@ -23,8 +24,29 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
     ...(request.tools.length === 0
       ? {}
       : { tools: request.tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })) }),
+    ...(request.options === undefined ? {} : wireOptions(request)),
     stream,
   });
+}
+
+function wireOptions({ options = {}, tools }: ModelRequest): Record<string, unknown> {
+  const { responseFormat } = options;
+  const choice = tools.length === 0 ? undefined : wireToolChoice(options);
+  return {
+    ...(options.topP === undefined ? {} : { top_p: options.topP }),
+    ...(options.stop === undefined || options.stop.length === 0 ? {} : { stop_sequences: options.stop }),
+    ...(options.endUser === undefined ? {} : { metadata: { user_id: options.endUser } }),
+    ...(responseFormat?.type === 'json_schema' ? { output_config: { format: { type: 'json_schema', schema: responseFormat.schema } } } : {}),
+    ...(choice === undefined ? {} : { tool_choice: choice }),
+  };
+}
+
+function wireToolChoice({ toolChoice, parallelToolCalls }: NonNullable<ModelRequest['options']>): unknown {
+  if (toolChoice === 'none') return { type: 'none' };
+  const oneAtATime = parallelToolCalls === false ? { disable_parallel_tool_use: true } : {};
+  if (typeof toolChoice === 'object') return { type: 'tool', name: toolChoice.name, ...oneAtATime };
+  if (toolChoice === 'required') return { type: 'any', ...oneAtATime };
+  return parallelToolCalls === false || toolChoice === 'auto' ? { type: 'auto', ...oneAtATime } : undefined;
 }
 
 /** Neighbours of one role become one message: the results of parallel tool calls must arrive together, before what the user says next. Empty texts are refused by the API. */
@@ -52,12 +74,20 @@ function blocksOf(message: ModelMessage): Block[] {
       },
     ];
   }
+  if (message.role === 'user' && message.parts !== undefined) return message.parts.flatMap(partBlock);
   // Half of a surrogate pair is no text: the API refuses the whole request for it.
   const blocks: Block[] = message.content.trim() === '' ? [] : [{ type: 'text', text: message.content.toWellFormed() }];
   if (message.role === 'assistant')
     for (const call of message.toolCalls ?? [])
       blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments) });
   return blocks;
+}
+
+function partBlock(part: ModelPart): Block[] {
+  if (part.type === 'text') return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text.toWellFormed() }];
+  const data = readDataUrl(part.url);
+  const source = data === undefined ? { type: 'url', url: part.url } : { type: 'base64', media_type: data.mediaType, data: data.base64 };
+  return [part.type === 'image' ? { type: 'image', source } : { type: 'document', source, title: part.name.toWellFormed() }];
 }
 
 /** The API takes an object only; what the model once wrote amiss stays readable. */

@@ -1,5 +1,5 @@
 import { type ModelClient, ModelError, type ModelInfo, type ModelResult } from '../model.ts';
-import { vendors } from '../vendors.ts';
+import { type Vendor, vendors } from '../vendors.ts';
 import { estimateUsage } from '../wire/usage.ts';
 
 /** The model of an installation that has none: it lets every door be tried without a network, and says that it is no model. */
@@ -13,6 +13,12 @@ export const offlineModel: ModelInfo = {
   reasoning: false,
   price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   validated: true,
+};
+
+/** Its answer has no other form and calls nothing; how a model would word it makes no difference to it. */
+export const offlineLimits: Pick<Vendor, 'name' | 'limits'> = {
+  name: 'the built-in offline answer',
+  limits: ['toolChoice', 'jsonObject', 'jsonSchema'],
 };
 
 const keyNames = (['openai', 'anthropic', 'google', 'groq', 'mistral', 'openrouter', 'xai', 'deepseek'] as const)

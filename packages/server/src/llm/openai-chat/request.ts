@@ -1,6 +1,7 @@
-import type { ModelRequest } from '../model.ts';
+import type { ModelPart, ModelRequest } from '../model.ts';
 import type { Vendor } from '../vendors.ts';
 import { toolCallId } from '../wire/tool-call-id.ts';
+import { putOptions } from './options.ts';
 
 /** The JSON body of one chat completion, in the vendor's dialect. */
 export function chatBody(request: ModelRequest, vendor: Vendor, options: { readonly stream: boolean; readonly streamOptions: boolean }): string {
@@ -10,9 +11,18 @@ export function chatBody(request: ModelRequest, vendor: Vendor, options: { reado
   if (maxTokens !== undefined) body[vendor.maxTokensField] = maxTokens;
   if (options.stream && options.streamOptions)
     body['stream_options'] = vendor.obfuscation === true ? { include_usage: true, include_obfuscation: false } : { include_usage: true };
-  if (request.tools.length > 0 && vendor.tools)
-    body['tools'] = request.tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }));
+  if (request.tools.length > 0 && sendsTools(request, vendor))
+    body['tools'] = request.tools.map(({ name, description, parameters, strict }) => ({
+      type: 'function',
+      function: { name, description, parameters, ...(strict === true && { strict }) },
+    }));
+  if (request.options !== undefined) putOptions(body, request, vendor);
   return JSON.stringify(body);
+}
+
+/** Where calls cannot be forbidden, tools that must not be called are left out. */
+function sendsTools({ options }: ModelRequest, { limits = [] }: Vendor): boolean {
+  return !limits.includes('tools') && !(options?.toolChoice === 'none' && limits.includes('toolChoice'));
 }
 
 function wireMessages(request: ModelRequest, vendor: Vendor) {
@@ -21,7 +31,7 @@ function wireMessages(request: ModelRequest, vendor: Vendor) {
   // Half of a surrogate pair is no text: many providers refuse the whole request for it.
   if (system !== '') messages.push({ role: 'system', content: system.toWellFormed() });
   for (const message of request.messages) {
-    if (message.role === 'user') messages.push({ role: 'user', content: message.content.toWellFormed() });
+    if (message.role === 'user') messages.push({ role: 'user', content: message.parts?.map(wirePart) ?? message.content.toWellFormed() });
     else if (message.role === 'tool')
       messages.push({ role: 'tool', tool_call_id: toolCallId(message.toolCallId, vendor.toolCallId), content: message.content });
     else if (message.toolCalls === undefined || message.toolCalls.length === 0)
@@ -39,4 +49,10 @@ function wireMessages(request: ModelRequest, vendor: Vendor) {
     }
   }
   return messages;
+}
+
+function wirePart(part: ModelPart): unknown {
+  if (part.type === 'text') return { type: 'text', text: part.text.toWellFormed() };
+  if (part.type === 'image') return { type: 'image_url', image_url: { url: part.url, ...(part.detail !== undefined && { detail: part.detail }) } };
+  return { type: 'file', file: { filename: part.name.toWellFormed(), file_data: part.url } };
 }

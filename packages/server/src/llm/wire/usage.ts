@@ -1,3 +1,4 @@
+import { countParts } from '../count-parts.ts';
 import { countTokens } from '../count-tokens.ts';
 import type { ModelRequest, ModelUsage, ToolCall } from '../model.ts';
 
@@ -16,7 +17,7 @@ function estimateInput(request: ModelRequest): number {
   let tokens = 3;
   for (const part of request.system) tokens += 4 + countTokens(part);
   for (const message of request.messages) {
-    tokens += 4 + countTokens(message.content);
+    tokens += 4 + (message.role === 'user' && message.parts !== undefined ? countParts(message.parts) : countTokens(message.content));
     if (message.role === 'assistant') for (const call of message.toolCalls ?? []) tokens += 8 + countTokens(call.name) + countTokens(call.arguments);
   }
   for (const tool of request.tools)

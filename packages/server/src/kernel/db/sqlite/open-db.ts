@@ -26,6 +26,8 @@ export interface OpenDbOptions {
   readonly check?: boolean;
   readonly onDamage?: (error: StartError) => void;
   readonly maxPending?: number;
+  /** Beats of this thread: the writer thread, which is there anyway, ends the process when they stop. A thread of its own would cost 10 MB. */
+  readonly heartbeat?: SharedArrayBuffer | undefined;
   /** Reads of the first moments go to the writer thread, so that a quiet daemon needs no other. */
   readonly settleMs?: number;
 }
@@ -128,6 +130,7 @@ class SqliteDb implements Db {
         backupsDir: this.#options.backupsDir ?? join(this.#options.dataDir, 'backups'),
         nowMs: this.#clock.now(),
         programVersion: this.#options.programVersion ?? 'unknown',
+        heartbeat: this.#options.heartbeat,
       },
       maxPending: this.#maxPending,
       onState: (state) => {

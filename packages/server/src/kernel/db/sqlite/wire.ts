@@ -31,7 +31,15 @@ export interface Answers {
 
 /** What a thread is for; handed over as its `workerData`. */
 export type ThreadData =
-  | { readonly role: 'writer'; readonly dataDir: string; readonly backupsDir: string; readonly nowMs: number; readonly programVersion: string }
+  | {
+      readonly role: 'writer';
+      readonly dataDir: string;
+      readonly backupsDir: string;
+      readonly nowMs: number;
+      readonly programVersion: string;
+      /** Of the main thread; the writer ends the process when it stops. */
+      readonly heartbeat: SharedArrayBuffer | undefined;
+    }
   | { readonly role: 'reader'; readonly dataDir: string }
   | { readonly role: 'backup'; readonly sourceFile: string; readonly targetFile: string }
   | { readonly role: 'check'; readonly file: string };

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../app-error.ts';
+import { systemClock } from '../../clock.ts';
+import { watchHeartbeat } from '../../lifecycle/watchdog.ts';
 import type { DbStatus } from '../db.ts';
 import type { Migration, Operation } from '../operation.ts';
 import { backupDatabase } from './backup.ts';
@@ -37,6 +39,7 @@ export async function serveStorage(parts: StorageParts): Promise<void> {
       case 'writer': {
         const { main, telemetry, schemaVersion, applied } = await openFiles({ ...data, migrations: parts.migrations });
         send({ type: 'ready', schemaVersion, applied });
+        if (data.heartbeat !== undefined) watchHeartbeat(data.heartbeat, { clock: systemClock });
         await serveCalls(port, parts, data.dataDir, main, telemetry);
         return;
       }

@@ -1,0 +1,610 @@
+import { readFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import axe from 'axe-core';
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
+import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
+
+const sections = ['Chat', 'Conversations', 'Events', 'Agents & models', 'Tokens', 'API explorer'] as const;
+const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+
+describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
+  let product: Product;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    product = await startProduct({ provider: { paceMs: 5 }, config: { gateway: { tokens: scopedTokens } } });
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await product?.[Symbol.asyncDispose]();
+  });
+
+  /** A page that is logged in by the printed link, and what it complained about. */
+  async function logIn(options: BrowserContextOptions = {}, token = product.token) {
+    const context = await browser.context(options);
+    const page = await context.newPage();
+    const complaints = complaintsOf(page);
+    await page.goto(`${product.url}/#token=${token}`);
+    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
+  }
+
+  async function go(page: Page, section: (typeof sections)[number]): Promise<void> {
+    const menu = page.getByRole('button', { name: 'Open the menu' });
+    if (await menu.isVisible()) await menu.click();
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: section }).click();
+    await page.getByRole('heading', { level: 1, name: section }).waitFor({ state: 'attached' });
+  }
+
+  async function ask(page: Page, text: string): Promise<void> {
+    await page.getByRole('textbox', { name: 'Message' }).fill(text);
+    await page.getByRole('button', { name: 'Send' }).click();
+  }
+
+  /** Nothing is being loaded any more; the event stream stays open, so the network is never idle. */
+  const settled = (page: Page) => expect.poll(() => page.getByRole('status', { name: 'Loading' }).count()).toBe(0);
+
+  const answers = (page: Page) => page.getByRole('article', { name: 'default' });
+
+  describe('logging in', () => {
+    test('the link does it, and takes the token out of the address', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      expect(page.url()).toMatch(/\/chat$/);
+      expect(await page.evaluate(() => JSON.stringify(history.state))).not.toContain(product.token);
+      await page.reload();
+      await page.getByRole('textbox', { name: 'Message' }).waitFor();
+      // Another tab has to log in by itself.
+      const other = await session.context.newPage();
+      await other.goto(product.url);
+      await other.getByLabel('Access token').waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    test('pasting does it; a wrong token is told, and logging out forgets', async () => {
+      const context = await browser.context();
+      const page = await context.newPage();
+      await page.goto(product.url);
+      await page.getByLabel('Access token').fill('not-a-token-of-this-gateway-at-all-000000');
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByRole('alert').getByText('does not know this token').waitFor();
+      await page.getByLabel('Access token').fill(product.token);
+      await page.getByLabel('Access token').press('Enter');
+      await page.getByRole('textbox', { name: 'Message' }).waitFor();
+      expect(await page.evaluate(() => sessionStorage.getItem('gatehouse.token'))).toBe(product.token);
+      await page.getByRole('button', { name: 'Log out' }).click();
+      await page.getByLabel('Access token').waitFor();
+      expect(await page.evaluate(() => sessionStorage.length + localStorage.length)).toBe(0);
+      await context.close();
+    });
+
+    test('a token that is too narrow is told so; one for programs sees what it may', async () => {
+      const context = await browser.context();
+      const page = await context.newPage();
+      await page.goto(`${product.url}/#token=${tokenOf('api')}`);
+      await page.getByRole('alert').getByText('scope rpc or admin').waitFor();
+      await context.close();
+      await using session = await logIn({}, tokenOf('rpc'));
+      await go(session.page, 'Tokens');
+      await session.page.getByText('This needs a token with the scope admin').waitFor();
+      await go(session.page, 'Chat');
+      await ask(session.page, 'Hello from a program');
+      await answers(session.page).getByText('the gateway answers').waitFor();
+      expect(session.complaints).toEqual([]);
+    });
+
+    test('a token that is revoked ends the session', async () => {
+      const made = (await product.call('tokens.create', { scopes: ['rpc'] })) as { id: string; secret: string };
+      await using session = await logIn({}, made.secret);
+      await product.call('tokens.revoke', { id: made.id });
+      await session.page.getByRole('alert').getByText('does not know this token').waitFor({ timeout: 15_000 });
+      expect(await session.page.evaluate(() => sessionStorage.length)).toBe(0);
+    });
+  });
+
+  describe('the chat', () => {
+    test('streams, keeps the conversation under an address, and finds it again', async () => {
+      product.provider.queue({ text: ['**Walruses** ', 'live ', 'in the ', '`Arctic`.'], paceMs: 300 });
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await ask(page, 'Where do walruses live?');
+      // The first words are there while the last are not.
+      await answers(page).locator('strong', { hasText: 'Walruses' }).waitFor();
+      expect(await answers(page).locator('code').count()).toBe(0);
+      await page.getByRole('button', { name: 'Stop' }).waitFor();
+      await answers(page).locator('code', { hasText: 'Arctic' }).waitFor();
+      await page.waitForURL(/\/chat\/cv_/);
+      await answers(page)
+        .getByText(/\d+ tokens/)
+        .waitFor();
+      await page.reload();
+      await answers(page).locator('code', { hasText: 'Arctic' }).waitFor();
+      const search = page.getByRole('searchbox', { name: 'Search the conversations' });
+      await search.fill('walruses');
+      await page
+        .getByRole('complementary')
+        .getByRole('link', { name: /Where do walruses live/ })
+        .waitFor();
+      await search.fill('nothing of this kind');
+      await page.getByText('Nothing found').waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    test('stops at once, at the provider too, and asks again', async () => {
+      product.provider.queue({ text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 });
+      await using session = await logIn();
+      const { page } = session;
+      await ask(page, 'Talk for a long time');
+      await answers(page).getByText('word2').waitFor();
+      const before = product.provider.aborted();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await answers(page).getByText('Stopped by you').waitFor();
+      await expect.poll(() => product.provider.aborted(), { timeout: 5_000 }).toBe(before + 1);
+      expect(await answers(page).innerText()).not.toContain('word399');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await answers(page).getByText('the gateway answers').waitFor();
+      expect(await answers(page).count()).toBe(1);
+    });
+
+    test('tells what failed, and tries again when asked to', async () => {
+      product.provider.queue({ status: 400, error: { message: 'The model is on holiday' } });
+      await using session = await logIn();
+      const { page } = session;
+      await ask(page, 'Is anybody there?');
+      await page
+        .getByRole('alert')
+        .getByText(/holiday/)
+        .waitFor();
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await answers(page).getByText('the gateway answers').waitFor();
+      expect(await page.getByRole('alert').count()).toBe(0);
+    });
+
+    test('takes files by the button, by paste and by drop', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await page
+        .locator('input[type=file]')
+        .setInputFiles({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('The harvest is on Tuesday.') });
+      await transfer(page, 'paste', 'pasted.txt');
+      await transfer(page, 'drop', 'dropped.txt');
+      const uploads = page.getByRole('list', { name: 'Attachments' });
+      for (const name of ['notes.txt', 'pasted.txt', 'dropped.txt']) await uploads.getByText(name).waitFor();
+      await expect.poll(() => uploads.getByText('uploading').count()).toBe(0);
+      await page.getByRole('button', { name: 'Remove dropped.txt' }).click();
+      await ask(page, 'When is the harvest?');
+      await answers(page).getByText('the gateway answers').waitFor();
+      expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('The harvest is on Tuesday.');
+      await page.getByRole('article', { name: 'You' }).getByText('pasted.txt').waitFor();
+      await page.waitForURL(/\/chat\/cv_/);
+      await page.reload();
+      await page.getByRole('article', { name: 'You' }).getByText('notes.txt').waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    test('draws an attached picture from memory, without its token in an address', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await page.locator('input[type=file]').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: png });
+      await page.getByRole('list', { name: 'Attachments' }).getByText('dot.png').waitFor();
+      await ask(page, 'What is in the picture?');
+      const picture = page.getByRole('article', { name: 'You' }).getByRole('img', { name: 'dot.png' });
+      await picture.waitFor();
+      expect(await picture.getAttribute('src')).toMatch(/^blob:/);
+      // The model of this gateway does not see, which is told and not passed over.
+      await page.getByRole('alert').getByText(/image/).waitFor();
+      expect(complaints.filter((text) => !text.includes('status of 400'))).toEqual([]);
+    });
+
+    test('shows hostile text as text', async () => {
+      const corpus = [
+        '<script>window.taken=1</script>',
+        '<img src=x onerror="window.taken=1">',
+        '<svg onload="window.taken=1"></svg>',
+        '[a](javascript:window.taken=1)',
+        '<iframe srcdoc="<script>parent.taken=1</script>"></iframe>',
+        '```"><img src=x onerror=window.taken=1>\nx\n```',
+        '| <img src=x onerror=window.taken=1> |\n| --- |\n| x |',
+      ].join('\n\n');
+      await using canary = await startCanary();
+      product.provider.queue({ text: `${corpus}\n\n![secret](${canary.url}/leak.png)\n\n<img src="${canary.url}/x">\n\nthe end` });
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await ask(page, corpus);
+      await answers(page).getByText('the end').waitFor();
+      expect(await page.evaluate(() => 'taken' in window)).toBe(false);
+      expect(await page.locator('.message :is(script, img, iframe, svg:not(.icon))').count()).toBe(0);
+      expect(await page.locator('.message a').evaluateAll((links) => links.map((link) => link.getAttribute('href')))).toEqual([
+        `${canary.url}/leak.png`,
+      ]);
+      expect(canary.connections()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('the other pages', () => {
+    test('conversations are exported and deleted', async () => {
+      await product.call('agent.execute', { message: 'To be deleted soon', sessionKey: 'ada:gone' });
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await go(page, 'Conversations');
+      await page.getByRole('link', { name: 'To be deleted soon' }).waitFor();
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export ada:gone' }).click()]);
+      const kept = JSON.parse(await readFile(await download.path(), 'utf8')) as { messages: { content: string }[] };
+      expect(kept.messages[0]?.content).toBe('To be deleted soon');
+      await page.getByRole('button', { name: 'Delete ada:gone' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+      await expect.poll(() => page.getByRole('link', { name: 'To be deleted soon' }).count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+
+    test('events arrive by themselves, are filtered, and wait while the feed is paused', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await go(page, 'Events');
+      await page.getByText('Live', { exact: true }).waitFor();
+      await product.call('agent.execute', { message: 'A walrus event', sessionKey: 'ada:events' });
+      await page.getByText('message:received').first().waitFor();
+      await page.getByText('observability:token_usage').first().waitFor();
+      await page.getByRole('button', { name: 'Messages' }).click();
+      await expect.poll(() => page.locator('.feed-kind', { hasText: 'message:' }).count()).toBe(0);
+      await page.getByRole('button', { name: 'Messages' }).click();
+      await page.getByRole('searchbox', { name: 'Filter' }).fill('walrus');
+      await expect.poll(() => page.locator('.feed-kind').allInnerTexts()).toEqual(['message:received']);
+      await page.locator('.feed-entry').click();
+      await page.locator('.json-key', { hasText: 'traceId' }).waitFor();
+      await page.getByRole('searchbox', { name: 'Filter' }).fill('');
+      await page.getByRole('button', { name: 'Pause' }).click();
+      await product.call('agents.create', { agentId: 'made-while-paused' });
+      await page.getByRole('button', { name: /Go on \(\d+ new\)/ }).click();
+      await page.getByText('agent:hot_added').first().waitFor();
+      await product.call('agents.delete', { agentId: 'made-while-paused' });
+      expect(complaints).toEqual([]);
+    });
+
+    test('an agent is made, edited, suspended, resumed and deleted; models tell their price', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await go(page, 'Agents & models');
+      await page.getByRole('row', { name: /test-model text 128,000 8,192 1 2/ }).waitFor();
+      await page.getByRole('button', { name: 'New agent' }).click();
+      const form = page.getByRole('dialog');
+      await form.getByLabel('Id').fill('e2e-scout');
+      await form.getByLabel('Name').fill('Scout');
+      await form.getByLabel('Model').fill('local/none-such');
+      await form.getByRole('button', { name: 'Create' }).click();
+      await form.getByRole('alert').waitFor();
+      await form.getByLabel('Model').fill('local/test-model');
+      await form.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('heading', { name: 'Scout e2e-scout' }).waitFor();
+      await page.getByRole('button', { name: 'Edit e2e-scout' }).click();
+      await form.getByLabel('Steps per turn').fill('7');
+      await form.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('at most 7').waitFor();
+      await page.getByRole('button', { name: 'Suspend e2e-scout' }).click();
+      await page.getByText('Suspended').waitFor();
+      await page.getByRole('button', { name: 'Resume e2e-scout' }).click();
+      await page.getByRole('button', { name: 'Suspend e2e-scout' }).waitFor();
+      await page.getByRole('button', { name: 'Delete e2e-scout' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+      await expect.poll(() => page.getByRole('heading', { name: 'Scout e2e-scout' }).count()).toBe(0);
+      await page.getByRole('button', { name: 'Check the configuration of local' }).click();
+      await page.getByText('used by default').waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    test('a token is made, shown once, rotated and revoked', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await go(page, 'Tokens');
+      await page.getByRole('button', { name: 'New token' }).click();
+      await page.getByLabel('Id').fill('e2e-made');
+      await page.getByRole('button', { name: 'Create' }).click();
+      const secret = async () => (await page.getByLabel('Secret', { exact: true }).innerText()).trim();
+      const opens = async (token: string) => (await fetch(`${product.url}/v1/models`, { headers: { authorization: `Bearer ${token}` } })).status;
+      const first = await secret();
+      expect(await opens(first)).toBe(200);
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await page.getByText('e2e-made').waitFor();
+      expect(await page.content()).not.toContain(first);
+      await page.getByRole('button', { name: 'Rotate e2e-made' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+      await page.getByRole('button', { name: 'I have stored it' }).waitFor();
+      const second = await secret();
+      expect([await opens(first), await opens(second)]).toEqual([401, 200]);
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await page.getByRole('button', { name: 'Revoke e2e-made' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+      await expect.poll(() => page.getByText('e2e-made').count()).toBe(0);
+      expect(await opens(second)).toBe(401);
+      expect(complaints).toEqual([]);
+    });
+
+    test('the explorer calls methods by form and by JSON, tells errors, and remembers', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await go(page, 'API explorer');
+      await page.getByRole('searchbox', { name: 'Search the methods' }).fill('session.list');
+      await page.getByRole('link', { name: 'list' }).click();
+      await page.getByLabel('limit').fill('1');
+      await page.getByLabel('kind').selectOption('dm');
+      await page.getByRole('button', { name: 'Call', exact: true }).click();
+      await page.getByLabel('Answer').getByText('hasMore').waitFor();
+      await page.getByRole('button', { name: 'As JSON' }).click();
+      await page.getByLabel('Parameters as JSON').fill('{"limit": 100000}');
+      await page.getByRole('button', { name: 'Call', exact: true }).click();
+      await page.getByLabel('Answer').getByText('invalid_params').waitFor();
+      await page.getByLabel('Parameters as JSON').fill('[1]');
+      await page.getByRole('button', { name: 'Call', exact: true }).click();
+      await page.getByText('must be a JSON object').waitFor();
+      await page.reload();
+      await page
+        .getByRole('region', { name: 'Calls of this tab' })
+        .getByRole('button', { name: /session\.list.*"limit":1,.*ok/ })
+        .click();
+      expect(await page.getByLabel('limit').inputValue()).toBe('1');
+      await page.getByRole('searchbox', { name: 'Search the methods' }).fill('tokens.revoke');
+      await page.getByRole('link', { name: 'revoke' }).click();
+      await page.getByLabel('id *').fill('none-such');
+      await page.getByRole('button', { name: 'Call', exact: true }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Call it' }).click();
+      await page.getByLabel('Answer').getByText('not_found').waitFor();
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('as a page', () => {
+    test('opens by the address of each section, and stays there when it is loaded again', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      for (const [path, name] of [
+        ['/conversations', 'Conversations'],
+        ['/events', 'Events'],
+        ['/agents', 'Agents & models'],
+        ['/tokens', 'Tokens'],
+        ['/explorer/session.list', 'API explorer'],
+        ['/none/such', 'No such page'],
+      ] as const) {
+        await page.goto(product.url + path);
+        await page.getByRole('heading', { level: 1, name }).waitFor();
+        expect(new URL(page.url()).pathname).toBe(path);
+      }
+      await page.goBack();
+      await page.getByRole('heading', { level: 1, name: 'API explorer' }).waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    test('works by the keyboard alone', async () => {
+      const context = await browser.context();
+      const page = await context.newPage();
+      await page.goto(product.url);
+      await page.getByLabel('Access token').waitFor();
+      await page.keyboard.type(product.token);
+      await page.keyboard.press('Enter');
+      await page.getByRole('textbox', { name: 'Message' }).waitFor();
+      await expect.poll(() => focused(page)).toBe('Message');
+      await page.keyboard.type('Hello by keyboard');
+      await page.keyboard.press('Enter');
+      await answers(page).getByText('the gateway answers').waitFor();
+      await page.evaluate(() => (document.activeElement instanceof HTMLElement ? document.activeElement.blur() : undefined));
+      await tabTo(page, 'Skip to the content');
+      await tabTo(page, 'Tokens');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 1, name: 'Tokens' }).waitFor();
+      await tabTo(page, 'New token');
+      await page.keyboard.press('Enter');
+      await page.getByRole('dialog').waitFor();
+      await tabTo(page, 'Cancel');
+      await page.keyboard.press('Escape');
+      await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
+      expect(await focused(page)).toBe('New token');
+      await context.close();
+    });
+
+    test('fits a phone', async () => {
+      await using session = await logIn({ viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
+      const { page, complaints } = session;
+      product.provider.queue({
+        text: `\`\`\`\n${'wide '.repeat(80)}\n\`\`\`\n\n| ${'column | '.repeat(12)}\n|${' --- |'.repeat(12)}\n| ${'value | '.repeat(12)}\n\n${'unbroken'.repeat(40)}`,
+      });
+      await ask(page, 'Something wide');
+      await answers(page).getByText('unbroken').waitFor();
+      for (const section of sections) {
+        await go(page, section);
+        await settled(page);
+        expect([section, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([section, 360]);
+        const wide = await page.evaluate(() =>
+          [...document.querySelectorAll('main *')]
+            .filter(
+              (one) => one.getBoundingClientRect().right > innerWidth + 1 && one.closest('.table-scroll, pre, .visually-hidden, .icon') === null,
+            )
+            .map((one) => one.className),
+        );
+        expect([section, wide]).toEqual([section, []]);
+      }
+      expect(complaints).toEqual([]);
+    });
+
+    test('is dark where the system is, or where it was chosen', async () => {
+      const background = (page: Page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+      await using light = await logIn({ colorScheme: 'light' });
+      await using dark = await logIn({ colorScheme: 'dark' });
+      const [bright, dim] = [await background(light.page), await background(dark.page)];
+      expect(bright).not.toBe(dim);
+      await light.page.getByRole('button', { name: 'Colours as the system says; change to light' }).click();
+      await light.page.getByRole('button', { name: 'Light colours; change to dark' }).click();
+      expect(await background(light.page)).toBe(dim);
+      await light.page.reload();
+      expect(await background(light.page)).toBe(dim);
+    });
+
+    test.each(['light', 'dark'] as const)('has nothing serious for axe to find, %s', { timeout: 90_000 }, async (colorScheme) => {
+      // Only to bring the checker in: its source is no script of the page.
+      const context = await browser.context({ colorScheme, bypassCSP: true, reducedMotion: 'reduce' });
+      const page = await context.newPage();
+      await page.goto(product.url);
+      await page.getByLabel('Access token').waitFor();
+      expect(await seriousFindings(page)).toEqual([]);
+      await page.goto(`${product.url}/#token=${product.token}`);
+      product.provider.queue({ text: '# Head\n\n> quote with [link](https://example.com)\n\n```ts\ncode\n```\n\n| a | b |\n| - | - |\n| 1 | `2` |' });
+      await ask(page, 'Show everything');
+      await answers(page).getByText('quote with').waitFor();
+      for (const section of sections) {
+        await go(page, section);
+        await settled(page);
+        expect([section, await seriousFindings(page)]).toEqual([section, []]);
+      }
+      await page.getByRole('link', { name: 'create' }).first().click();
+      await page.getByRole('button', { name: 'Call', exact: true }).waitFor();
+      expect(await seriousFindings(page)).toEqual([]);
+      await go(page, 'Tokens');
+      await page.getByRole('button', { name: 'New token' }).click();
+      expect(await seriousFindings(page)).toEqual([]);
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: /^Running|^Degraded/ }).click();
+      await page.getByText('Event stream').waitFor();
+      expect(await seriousFindings(page)).toEqual([]);
+      // The checker does find what is there.
+      await page.setContent('<button></button><p style="color: #ccc; background: #fff">pale</p>');
+      expect((await seriousFindings(page)).map((finding) => finding.split(':')[0]).toSorted()).toContain('color-contrast');
+      await context.close();
+    });
+
+    test('loads in less than 200 KiB, in few requests', async () => {
+      const context = await browser.context();
+      const page = await context.newPage();
+      const sizes: Promise<number>[] = [];
+      page.on('response', (response) => {
+        // The event stream has no end.
+        if (!response.url().includes('/api/events'))
+          sizes.push(
+            response
+              .request()
+              .sizes()
+              .then(({ responseBodySize, responseHeadersSize }) => responseBodySize + responseHeadersSize),
+          );
+      });
+      await page.goto(`${product.url}/#token=${product.token}`);
+      await page.getByRole('textbox', { name: 'Message' }).waitFor();
+      await page.getByRole('button', { name: 'Running' }).waitFor();
+      await expect.poll(() => page.getByRole('complementary').getByRole('status', { name: 'Loading' }).count()).toBe(0);
+      const all = await Promise.all(sizes);
+      expect(all.reduce((sum, size) => sum + size, 0)).toBeLessThan(200 * 1024);
+      expect(all.length).toBeLessThan(15);
+      await context.close();
+    });
+
+    test('talks to its own server only, whatever an address says', async () => {
+      await using canary = await startCanary();
+      const names = [
+        'gatewayUrl',
+        'gateway',
+        'url',
+        'ws',
+        'wsUrl',
+        'server',
+        'serverUrl',
+        'host',
+        'endpoint',
+        'api',
+        'apiUrl',
+        'base',
+        'baseUrl',
+        'backend',
+        'origin',
+        'proxy',
+        'redirect',
+        'next',
+        'return',
+        'callback',
+        'src',
+        'config',
+      ];
+      const values = [canary.url, canary.url.replace('http', 'ws'), canary.url.slice('http:'.length)];
+      const context: BrowserContext = await browser.context();
+      const page = await context.newPage();
+      const asked: string[] = [];
+      page.on('request', (request) => asked.push(new URL(request.url()).origin));
+      for (const value of values) {
+        const all = new URLSearchParams(names.map((name) => [name, value]));
+        for (const address of [`/?${all}#token=${product.token}`, `/#token=${product.token}&${all}`, `/chat?${all}#${all}`]) {
+          await page.goto(product.url + address);
+          await page.getByRole('textbox', { name: 'Message' }).waitFor();
+          await page.reload();
+          await page.getByRole('textbox', { name: 'Message' }).waitFor();
+        }
+      }
+      // The address of the page is no place for a token either.
+      const other = await browser.context();
+      const stranger = await other.newPage();
+      await stranger.goto(`${product.url}/?token=${product.token}`);
+      await stranger.getByLabel('Access token').waitFor();
+      await other.close();
+      expect(new Set(asked)).toEqual(new Set([product.url]));
+      expect(canary.connections()).toBe(0);
+      await context.close();
+    });
+  });
+
+  /** Gives the message field a file as the clipboard or the mouse would. */
+  function transfer(page: Page, how: 'paste' | 'drop', name: string): Promise<void> {
+    return page.getByRole('textbox', { name: 'Message' }).evaluate(
+      (field, given) => {
+        const data = new DataTransfer();
+        data.items.add(new File(['The harvest is late.'], given.name, { type: 'text/plain' }));
+        const event =
+          given.how === 'paste'
+            ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })
+            : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true });
+        field.dispatchEvent(event);
+      },
+      { how, name },
+    );
+  }
+});
+
+/** A server that nobody must call. */
+async function startCanary() {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    connections: () => connections,
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
+}
+
+/** The name of what has the focus: its label, or its words. */
+function focused(page: Page): Promise<string> {
+  return page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? (document.activeElement?.textContent ?? '').trim());
+}
+
+async function tabTo(page: Page, name: string): Promise<void> {
+  for (let presses = 0; presses < 60; presses++) {
+    await page.keyboard.press('Tab');
+    if ((await focused(page)) === name) return;
+  }
+  throw new Error(`the tab key does not lead to "${name}"`);
+}
+
+interface Finding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const findings: readonly Finding[] = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)');
+  return findings
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`));
+}

@@ -1,0 +1,159 @@
+import https from 'node:https';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { makeAuthority, makeCertificate, type Pair } from '../packages/testkit/src/certificates.ts';
+import { bearer } from '../proving/lib/http.ts';
+import { findCommand } from '../tools/system-packages.mjs';
+import { type Product, startProduct } from './lib/product.ts';
+import { guideHost, type RunningProxy, startProxy } from './lib/proxy.ts';
+
+const paceMs = 100;
+const deltas = 12;
+let product: Product;
+let authority: Pair;
+let pair: Pair;
+beforeAll(async () => {
+  authority = await makeAuthority('Proxy Authority');
+  pair = await makeCertificate(guideHost, authority, {}, [guideHost]);
+  product = await startProduct({ config: { gateway: { allowedHosts: [guideHost], trustedProxies: ['127.0.0.1'] } } });
+});
+afterAll(() => product[Symbol.asyncDispose]());
+
+for (const name of ['nginx', 'caddy'] as const) {
+  const missing = findCommand(name) === undefined;
+  describe.skipIf(missing)(`${name} with the lines of the guide${missing ? ` (skipped: the program ${name} is not installed)` : ''}`, () => {
+    let proxy: RunningProxy | undefined;
+    beforeAll(async () => {
+      proxy = await startProxy(name, product.port, pair);
+    });
+    afterAll(() => proxy?.[Symbol.asyncDispose]());
+
+    const secure = () => ({ host: '127.0.0.1', port: proxy?.port, servername: guideHost, ca: authority.cert });
+
+    /** One request by way of the proxy; `onData` hears each piece when it comes. */
+    function ask(options: https.RequestOptions & { readonly body?: object; readonly onData?: (text: string) => void }) {
+      const { body, onData, headers, ...rest } = options;
+      return new Promise<{ readonly status: number; readonly text: string; readonly headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
+        const outgoing = https.request(
+          {
+            ...secure(),
+            ...rest,
+            agent: false,
+            headers: { host: guideHost, ...bearer(product.token), 'content-type': 'application/json', ...headers },
+          },
+          (incoming) => {
+            let text = '';
+            incoming.on('data', (piece: Buffer) => {
+              text += piece.toString();
+              onData?.(piece.toString());
+            });
+            incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, text, headers: incoming.headers }));
+            incoming.on('error', reject);
+          },
+        );
+        outgoing.on('error', reject);
+        outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+      });
+    }
+
+    test('whole answers and errors come through as they are', async () => {
+      expect(await ask({ path: '/health' })).toMatchObject({ status: 200, text: expect.stringContaining('"status":"ok"') });
+      expect(await ask({ path: '/v1/models', headers: { authorization: 'Bearer nobody-knows-this-one' } })).toMatchObject({ status: 401 });
+      const limit = await ask({
+        method: 'POST',
+        path: '/rpc',
+        body: { jsonrpc: '2.0', id: 1, method: 'system.ping', params: { pad: 'x'.repeat(2_000_000) } },
+      });
+      expect(limit.status).toBe(413);
+    });
+
+    test('a stream arrives as it is written: the first byte within 200 ms of the upstream, no piece held back', async () => {
+      let asked = Number.NaN;
+      product.provider.setAnswer(() => {
+        asked = performance.now();
+        return { text: Array.from({ length: deltas }, (_, index) => `piece-${index} `), paceMs };
+      });
+      const times: number[] = [];
+      const { status, text } = await ask({
+        method: 'POST',
+        path: '/v1/chat/completions',
+        body: { model: 'local/test-model', stream: true, messages: [{ role: 'user', content: 'go' }] },
+        onData: (piece) => {
+          for (const _ of piece.matchAll(/piece-\d+ /g)) times.push(performance.now());
+        },
+      });
+      product.provider.setAnswer(undefined);
+      expect(status).toBe(200);
+      expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true);
+      expect(times).toHaveLength(deltas);
+      // The provider writes the first piece one step after it was asked.
+      expect((times[0] ?? 0) - asked).toBeLessThan(paceMs + 200);
+      const whole = (times.at(-1) ?? 0) - (times[0] ?? 0);
+      expect(whole).toBeGreaterThan(paceMs * (deltas - 1) * 0.7);
+      const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+      expect(Math.max(...gaps)).toBeLessThan(paceMs * 4);
+    });
+
+    test('a client that leaves a stream ends the turn behind the proxy', async () => {
+      product.provider.setAnswer(() => ({ text: Array.from({ length: 200 }, () => 'long '), paceMs: 50 }));
+      const before = product.provider.aborted();
+      const leaving = new AbortController();
+      const left = ask({
+        method: 'POST',
+        path: '/v1/chat/completions',
+        signal: leaving.signal,
+        body: { model: 'local/test-model', stream: true, messages: [{ role: 'user', content: 'go' }] },
+        onData: (piece) => piece.includes('long') && leaving.abort(),
+      });
+      await expect(left).rejects.toThrow();
+      await expect.poll(() => product.provider.aborted(), { timeout: 5_000 }).toBe(before + 1);
+      product.provider.setAnswer(undefined);
+    });
+
+    test('a whole WebSocket session', async () => {
+      // The types of ws leave `servername` out, which it hands on to node:tls.
+      const options = { ca: authority.cert, servername: guideHost, headers: { host: guideHost, ...bearer(product.token) } };
+      const socket = new WebSocket(`wss://127.0.0.1:${proxy?.port}/ws`, options);
+      const replies: unknown[] = [];
+      await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
+      socket.on('message', (data: Buffer) => replies.push(JSON.parse(data.toString())));
+      socket.send('{"jsonrpc":"2.0","id":1,"method":"system.ping"}');
+      await expect.poll(() => replies).toMatchObject([{ id: 1, result: { pong: true } }]);
+      const pong = new Promise((resolve) => socket.once('pong', resolve));
+      socket.ping();
+      await pong;
+      product.provider.queue({ text: `Through ${name}.` });
+      socket.send('{"jsonrpc":"2.0","id":2,"method":"agent.execute","params":{"message":"hello"}}');
+      await expect.poll(() => replies[1], { timeout: 5_000 }).toMatchObject({ id: 2, result: { response: `Through ${name}.` } });
+      const closed = new Promise<number>((resolve) => socket.once('close', resolve));
+      socket.close(1000);
+      expect(await closed).toBe(1000);
+    });
+
+    test('events arrive one by one over seconds', async () => {
+      const leaving = new AbortController();
+      const heard: { readonly agentId: string; readonly atMs: number }[] = [];
+      let open = false;
+      const stream = ask({
+        path: '/api/events?kinds=agent:hot_added',
+        signal: leaving.signal,
+        onData: (text) => {
+          open = true;
+          for (const [, agentId = ''] of text.matchAll(/"agentId":"([^"]+)"/g)) heard.push({ agentId, atMs: performance.now() });
+        },
+      });
+      stream.catch(() => undefined);
+      await expect.poll(() => open, { timeout: 5_000 }).toBe(true);
+      for (let round = 0; round < 4; round += 1) {
+        const agentId = `${name}-${round}`;
+        const madeAt = performance.now();
+        await product.call('agents.create', { agentId, config: {} });
+        await expect.poll(() => heard.at(-1)?.agentId, { timeout: 5_000 }).toBe(agentId);
+        expect((heard.at(-1)?.atMs ?? 0) - madeAt).toBeLessThan(1_000);
+        await new Promise((resolve) => setTimeout(resolve, 500));
+      }
+      leaving.abort();
+      await expect(stream).rejects.toThrow();
+    });
+  });
+}

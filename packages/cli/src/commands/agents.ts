@@ -1,0 +1,166 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { Result } from '@gatehouse/contract';
+import type { BatchEntry, Client } from '@gatehouse/client';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { renderColumns, renderTable } from '../render/table.ts';
+import { confirm } from './confirm.ts';
+import { addGroup } from './group.ts';
+import { type CommonFlags, withConnection } from './options.ts';
+
+type ConfigFlags = CommonFlags & { name?: string; model?: string; instructions?: string; config?: string };
+type Agent = Result<'agents.get'>;
+
+/** The most that one request takes (json-rpc batches). */
+const batchLength = 50;
+
+/** `gatehouse agents list | show | create | update | suspend | resume | delete`. */
+export function addAgentsCommand(program: Command, io: Io): void {
+  const agents = addGroup(program, 'agents')
+    .summary('list, show, create, change, suspend, resume and delete agents')
+    .description('Manages agents; needs a token with scope admin.');
+
+  withConnection(agents.command('list', { isDefault: true }))
+    .description('Lists the agents.')
+    .action(async (flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const all = await readAgents(client);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(all) : agentTable(all));
+    });
+
+  withConnection(agents.command('show <id>'))
+    .description('Shows the configuration that an agent works with.')
+    .action(async (agentId: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const agent = await client.call('agents.get', { agentId });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(agent) : agentText(agent));
+    });
+
+  withConfig(agents.command('create <id>'))
+    .description('Creates an agent, which takes turns at once.')
+    .action(async (agentId: string, flags: ConfigFlags) => {
+      const config = await readConfig(flags, io);
+      const { client } = await connect(flags, io);
+      // The server judges the configuration.
+      const created = await client.call('agents.create', { agentId, config });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(created) : `Created ${created.agentId}; its folder is ${created.workspaceDir}.`);
+    });
+
+  withConfig(agents.command('update <id>'))
+    .description('Changes some keys of an agent, from its next turn on; null in --config takes a key back to its default.')
+    .option('--dry-run', 'only check, and show what would be')
+    .action(async (agentId: string, { dryRun = false, ...flags }: ConfigFlags & { dryRun?: boolean }) => {
+      const config = await readConfig(flags, io);
+      if (Object.keys(config).length === 0) throw usageError('There is nothing to change.', 'Give --name, --model, --instructions or --config.');
+      const { client } = await connect(flags, io);
+      const updated = await client.call('agents.update', { agentId, config, dryRun });
+      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(updated));
+      printLine(io.stdout, dryRun ? `${JSON.stringify(updated.config, null, 2)}\nNothing was changed.` : `Changed ${updated.agentId}.`);
+    });
+
+  withConnection(agents.command('suspend <id>'))
+    .description('Stops an agent from taking new turns, also after a restart.')
+    .action(async (agentId: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const outcome = await client.call('agents.suspend', { agentId });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(outcome) : `Suspended ${outcome.agentId}.`);
+    });
+
+  withConnection(agents.command('resume <id>'))
+    .description('Lets a suspended agent take turns again.')
+    .action(async (agentId: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const outcome = await client.call('agents.resume', { agentId });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(outcome) : `Resumed ${outcome.agentId}.`);
+    });
+
+  withConnection(agents.command('delete <id>'))
+    .description('Deletes an agent; its conversations stay.')
+    .option('-y, --yes', 'do not ask')
+    .action(async (agentId: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
+      if (yes !== true) await confirm(`Delete the agent ${agentId}?`, io);
+      const { client } = await connect(flags, io);
+      const outcome = await client.call('agents.delete', { agentId });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(outcome) : `Deleted ${outcome.agentId}.`);
+    });
+}
+
+function withConfig(command: Command): Command {
+  return withConnection(command)
+    .option('--name <name>', 'what the agent calls itself')
+    .option('--model <model>', 'its model, as provider/model or model')
+    .option('--instructions <text>', 'your own words for its system prompt')
+    .option('--config <json>', 'further keys as a JSON object; @FILE reads a file, - standard input');
+}
+
+async function readConfig({ config, name, model, instructions }: ConfigFlags, io: Io): Promise<Record<string, unknown>> {
+  const given = config === undefined ? {} : parseConfig(await readSource(config, io));
+  return {
+    ...given,
+    ...(name === undefined ? {} : { name }),
+    ...(model === undefined ? {} : { model }),
+    ...(instructions === undefined ? {} : { instructions }),
+  };
+}
+
+async function readSource(source: string, io: Io): Promise<string> {
+  if (source === '-') return await text(io.stdin);
+  if (!source.startsWith('@')) return source;
+  const file = resolve(io.workingDir, source.slice(1));
+  return await readFile(file, 'utf8').catch((error: Error) => {
+    throw usageError(`Cannot read ${file}: ${error.message}`);
+  });
+}
+
+function parseConfig(json: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    throw usageError(`--config: ${error instanceof Error ? error.message : String(error)}`, 'Expected a JSON object, such as \'{"maxSteps": 20}\'.');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw usageError('--config: expected a JSON object.');
+  return value;
+}
+
+async function readAgents(client: Client): Promise<Agent[]> {
+  const { agents: ids } = await client.call('agents.list');
+  const found: Agent[] = [];
+  for (let start = 0; start < ids.length; start += batchLength) {
+    const entries = ids.slice(start, start + batchLength).map((agentId) => ({ method: 'agents.get', params: { agentId } }) satisfies BatchEntry);
+    for (const outcome of await client.batch(entries)) {
+      if (outcome.ok) found.push(outcome.result);
+      // One that was deleted between the two requests is not in the list any more.
+      else if (outcome.error.code !== 'not_found') throw outcome.error;
+    }
+  }
+  return found;
+}
+
+function agentTable(agents: readonly Agent[]): string {
+  return renderTable(
+    ['Id', 'Name', 'Model', 'Tools', 'State', 'From'],
+    agents.map(({ agentId, config, suspended, isDefault, source }) => [
+      isDefault ? `${agentId} (default)` : agentId,
+      config.name,
+      config.model ?? 'first found',
+      config.tools.profile,
+      suspended ? 'suspended' : 'active',
+      source === 'file' ? 'config.yaml' : 'stored',
+    ]),
+  );
+}
+
+function agentText({ agentId, config, suspended, isDefault, source, workspaceDir }: Agent): string {
+  const rows = [
+    ['agent', isDefault ? `${agentId} (default)` : agentId],
+    ['state', suspended ? 'suspended' : 'active'],
+    ['from', source === 'file' ? 'config.yaml' : 'stored'],
+    ['workspace', workspaceDir],
+  ];
+  return `${renderColumns(rows)}\n${JSON.stringify(config, null, 2)}`;
+}

@@ -1,0 +1,15 @@
+import { createInterface } from 'node:readline/promises';
+import { CliError, usageError } from '../failure.ts';
+import type { Io } from '../io.ts';
+
+/** Asks before something is gone; without a terminal only `--yes` will do. */
+export async function confirm(question: string, io: Io): Promise<void> {
+  if (io.stdin.isTTY !== true) throw usageError('Nobody is there to ask.', 'Say --yes to do it without being asked.');
+  const terminal = createInterface({ input: io.stdin, output: io.stderr });
+  try {
+    const answer = await terminal.question(`${question} [y/N] `);
+    if (!/^y(es)?$/i.test(answer.trim())) throw new CliError('Nothing was changed.');
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,110 @@
+import { openAsBlob } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import type { MediaInfo, MediaList } from '@gatehouse/contract';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine, writePaced } from '../io.ts';
+import { plainText } from '../render/plain.ts';
+import { renderBytes, renderColumns, renderTable, renderTime } from '../render/table.ts';
+import { confirm } from './confirm.ts';
+import { addGroup } from './group.ts';
+import { writeNewFile } from './new-file.ts';
+import { type CommonFlags, countOption, withConnection } from './options.ts';
+
+/** `gatehouse media list | upload | download | info | delete`. */
+export function addMediaCommand(program: Command, io: Io): void {
+  const media = addGroup(program, 'media').summary('list, upload, download and delete files').description('The files that the token may see.');
+
+  withConnection(media.command('list', { isDefault: true }))
+    .description('Lists the files, newest first.')
+    .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
+    .addOption(countOption('--offset <n>', 'how many to pass over', 0))
+    .action(async ({ limit, offset, ...flags }: CommonFlags & { limit: number; offset: number }) => {
+      const { client } = await connect(flags, io);
+      const listed = await client.listMedia({ limit, offset });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : mediaTable(listed, offset));
+    });
+
+  withConnection(media.command('upload <file...>'))
+    .description('Stores files; prints the id of each, which a turn takes as an attachment.')
+    .option('--type <type>', 'content type, such as image/png (default: what the server finds)')
+    .action(async (files: string[], { type, ...flags }: CommonFlags & { type?: string }) => {
+      const { client } = await connect(flags, io);
+      const stored: MediaInfo[] = [];
+      // One after the other, so that the ids come in the order of the files.
+      for (const name of files) {
+        const info = await client.upload(await openFile(name, io), { fileName: basename(name), contentType: type });
+        stored.push(info);
+        if (flags.output !== 'json') printLine(io.stdout, info.mediaId);
+      }
+      if (flags.output === 'json') printLine(io.stdout, JSON.stringify(stored));
+    });
+
+  withConnection(media.command('download <id> [file]'))
+    .description('Writes a file to FILE (default: its own name, in this folder), which must not exist yet; - is standard output.')
+    .action(async (id: string, file: string | undefined, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const name = file ?? safeName((await client.mediaInfo(id)).fileName) ?? id;
+      const { body } = await client.media(id);
+      const content = body ?? new Blob([]).stream();
+      if (name === '-') {
+        for await (const piece of content) await writePaced(io.stdout, piece);
+        return;
+      }
+      const written = await writeNewFile(name, content, io);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(written) : `Wrote ${plainText(written.file)}, ${renderBytes(written.bytes)}.`);
+    });
+
+  withConnection(media.command('info <id>'))
+    .description('Tells what is known of a file.')
+    .action(async (id: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const info = await client.mediaInfo(id);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(info) : infoText(info));
+    });
+
+  withConnection(media.command('delete <id>'))
+    .description('Deletes a file for good.')
+    .option('-y, --yes', 'do not ask')
+    .action(async (id: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
+      if (yes !== true) await confirm(`Delete the file ${id}?`, io);
+      const { client } = await connect(flags, io);
+      await client.deleteMedia(id);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify({ mediaId: id, deleted: true }) : `Deleted ${plainText(id)}.`);
+    });
+}
+
+async function openFile(name: string, io: Io): Promise<Blob> {
+  const file = resolve(io.workingDir, name);
+  try {
+    return await openAsBlob(file);
+  } catch (error) {
+    throw usageError(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** The last part alone, and no hidden file: the name was chosen by whoever uploaded it. */
+function safeName(name: string | undefined): string | undefined {
+  const last = name?.split(/[/\\]/).at(-1) ?? '';
+  return /^[^.\p{Cc}][^\p{Cc}]*$/u.test(last) ? last : undefined;
+}
+
+function mediaTable({ media, total }: MediaList, offset: number): string {
+  if (media.length === 0) return total === 0 ? 'There are no files.' : `There are ${total} files, none after ${offset}.`;
+  const table = renderTable(
+    ['Id', 'Type', 'Size', 'Name', 'Stored'],
+    media.map((one) => [one.mediaId, one.contentType, renderBytes(one.size), one.fileName, renderTime(one.savedAt)]),
+  );
+  return media.length === total ? table : `${table}\n${offset + 1} to ${offset + media.length} of ${total}`;
+}
+
+function infoText({ mediaId, contentType, size, fileName, savedAt }: MediaInfo): string {
+  return renderColumns([
+    ['id', mediaId],
+    ['type', contentType],
+    ['size', `${renderBytes(size)} (${size} bytes)`],
+    ['name', fileName],
+    ['stored', renderTime(savedAt)],
+  ]);
+}

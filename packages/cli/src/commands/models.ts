@@ -1,0 +1,71 @@
+import type { Result } from '@gatehouse/contract';
+import type { Client } from '@gatehouse/client';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { exitCode } from '../exit-codes.ts';
+import { type Io, printLine } from '../io.ts';
+import { plainText } from '../render/plain.ts';
+import { renderTable } from '../render/table.ts';
+import { addGroup } from './group.ts';
+import { type CommonFlags, withConnection } from './options.ts';
+
+type Listed = Extract<Result<'models.list'>, { models: unknown }>['models'];
+
+/** `gatehouse models list | test`. */
+export function addModelsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+  const models = addGroup(program, 'models')
+    .summary('list models and look at a provider')
+    .description('The catalog of models; needs a token with scope admin.');
+
+  withConnection(models.command('list', { isDefault: true }))
+    .description('Lists the models of the catalog.')
+    .option('--provider <id>', 'only those of one provider')
+    .action(async ({ provider, ...flags }: CommonFlags & { provider?: string }) => {
+      const { client } = await connect(flags, io);
+      const listed = await readModels(client, provider);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : modelTable(listed));
+    });
+
+  withConnection(models.command('test <provider>'))
+    .description(
+      'Looks at a provider in the catalog: is it configured, has it models, who uses it. Nothing is sent to it. Ends with 1 when it cannot be used.',
+    )
+    .action(async (provider: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const found = await client.call('models.test', { provider });
+      if (found.status !== 'available') setExit(exitCode.failed);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : testText(found));
+    });
+}
+
+async function readModels(client: Client, provider: string | undefined): Promise<Listed> {
+  const listed = await client.call('models.list', provider === undefined ? {} : { provider });
+  if ('models' in listed) return listed.models;
+  return listed.providers.flatMap(({ name, models }) => models.map((model) => ({ provider: name, ...model })));
+}
+
+/** Prices in US dollars per million tokens. */
+function modelTable(models: Listed): string {
+  if (models.length === 0) return 'There are no models.';
+  return renderTable(
+    ['Model', 'Context', 'Output', 'Reads', '$ in', '$ out', 'Confirmed'],
+    models.map((one) => [
+      `${one.provider}/${one.modelId}`,
+      one.contextWindow,
+      one.maxTokens,
+      one.input.join(' '),
+      one.cost?.input,
+      one.cost?.output,
+      one.validated ? 'yes' : 'no',
+    ]),
+  );
+}
+
+function testText({ provider, status, source, message, hint, modelsAvailable, agentsUsing }: Result<'models.test'>): string {
+  const words = { available: 'available', no_models: 'has no models', not_configured: 'is not configured' } as const;
+  const from = source === undefined ? '' : ` (from ${source.replaceAll('_', ' ')})`;
+  const users = agentsUsing.map(({ agentId, model }) => `${agentId} uses ${model}`);
+  return [`${provider}: ${words[status]}${from}, ${modelsAvailable} models`, message, hint, ...users]
+    .flatMap((line) => (line === undefined ? [] : [plainText(line)]))
+    .join('\n');
+}

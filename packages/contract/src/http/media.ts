@@ -1,0 +1,35 @@
+import * as z from 'zod';
+import { EpochMs } from '../shared/turn.ts';
+
+/** Letters, digits, dots, hyphens and underscores (http-gateway.md §4.7); no leading dot, no `..`, no sidecar. */
+export const MediaId = z
+  .string()
+  .max(200)
+  .regex(
+    /^(?!\.)(?!.*\.\.)(?!.*\.[mM][eE][tT][aA]$)[A-Za-z0-9._-]+$/,
+    'expected letters, digits, ".", "-" and "_", without a leading dot, ".." or ".meta" at the end',
+  )
+  .meta({ id: 'MediaId' });
+
+/** What is known of a stored medium: answer of `POST /media` and `GET /media/{id}/meta`. */
+export const MediaInfo = z
+  .strictObject({
+    mediaId: MediaId,
+    contentType: z.string(),
+    size: z.int().min(0).describe('Bytes.'),
+    fileName: z.string().optional(),
+    savedAt: EpochMs,
+  })
+  .meta({ id: 'MediaInfo' });
+export type MediaInfo = z.output<typeof MediaInfo>;
+
+/** Answer of `GET /media`: newest first. */
+export const MediaList = z.strictObject({ media: z.array(MediaInfo), total: z.int().min(0) }).meta({ id: 'MediaList' });
+export type MediaList = z.output<typeof MediaList>;
+
+/** Page of a list in the query of `GET /media`. */
+export const MediaPage = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+});
+export type MediaPage = z.output<typeof MediaPage>;

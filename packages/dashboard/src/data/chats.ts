@@ -1,0 +1,245 @@
+import type { Client, TurnResult } from '@gatehouse/client';
+import type { StoredMessage } from '@gatehouse/contract';
+import { createStore, type Store } from './store.ts';
+
+/** A file that went with a message; it is at the server already. */
+export type Attachment = NonNullable<StoredMessage['attachments']>[number];
+
+export interface ChatMessage {
+  readonly key: string;
+  readonly role: 'user' | 'assistant';
+  readonly text: string;
+  readonly atMs: number;
+  readonly attachments: readonly Attachment[];
+  /** Tools that the agent used on the way to this answer. */
+  readonly tools: readonly string[];
+  readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
+  readonly result: Pick<TurnResult, 'finishReason' | 'tokensUsed' | 'failure'> | undefined;
+  readonly error: unknown;
+}
+
+/** One conversation as this tab knows it. */
+export interface Thread {
+  /** Stays the same for this tab, whatever becomes known of the conversation. */
+  readonly key: string;
+  readonly agentId: string;
+  readonly sessionKey: string;
+  /** Known once the server has stored the conversation. */
+  readonly ref: string | undefined;
+  readonly messages: readonly ChatMessage[];
+  /** Messages before the first one here, at the server. */
+  readonly earlier: number;
+  readonly loading: boolean;
+  readonly loadError: unknown;
+  readonly running: boolean;
+}
+
+export interface ChatStore {
+  /** The conversation that does not exist yet, with what was begun in it. */
+  readonly draft: Store<Store<Thread>>;
+  /** Puts an empty one in its place; with the default agent when none is named. */
+  begin(agentId?: string): void;
+  /** An existing one; its newest messages are loaded when they were not yet. */
+  open(ref: string): Store<Thread>;
+  reload(thread: Store<Thread>): void;
+  loadEarlier(thread: Store<Thread>): Promise<void>;
+  send(thread: Store<Thread>, text: string, attachments: readonly Attachment[]): Promise<void>;
+  /** Asks the last question once more. */
+  retry(thread: Store<Thread>): Promise<void>;
+  stop(thread: Store<Thread>): void;
+  /** Threads whose messages are here, for the search. */
+  loaded(): readonly Store<Thread>[];
+  forget(ref: string): void;
+  close(): void;
+}
+
+const pageSize = 50;
+const maxThreads = 40;
+
+/** Conversations outlive the page that shows them: an answer goes on while somebody looks elsewhere. */
+export function createChatStore(client: Client, defaultAgentId: string): ChatStore {
+  const threads = new Map<string, Store<Thread>>();
+  const running = new Map<Store<Thread>, AbortController>();
+  let made = 0;
+
+  const change = (thread: Store<Thread>, part: Partial<Thread>) => thread.set({ ...thread.get(), ...part });
+
+  function changeLast(thread: Store<Thread>, part: (last: ChatMessage) => Partial<ChatMessage>): void {
+    const { messages } = thread.get();
+    const last = messages.at(-1);
+    if (last !== undefined) change(thread, { messages: [...messages.slice(0, -1), { ...last, ...part(last) }] });
+  }
+
+  function remember(ref: string, thread: Store<Thread>): void {
+    threads.delete(ref);
+    threads.set(ref, thread);
+    for (const [key, other] of threads) {
+      if (threads.size <= maxThreads) break;
+      if (!running.has(other)) threads.delete(key);
+    }
+  }
+
+  async function loadPage(ref: string, offset: number, limit: number) {
+    const page = await client.call('session.history', { conversationRef: ref, offset, limit });
+    return { page, messages: toChatMessages(page.messages) };
+  }
+
+  async function load(thread: Store<Thread>, ref: string): Promise<void> {
+    change(thread, { loading: true, loadError: undefined });
+    try {
+      let { page, messages } = await loadPage(ref, 0, pageSize);
+      // The newest are wanted, and how many there are is known only now.
+      if (page.hasMore) ({ page, messages } = await loadPage(ref, page.total - pageSize, pageSize));
+      const { agentId, sessionKey } = page.session;
+      change(thread, { agentId, sessionKey, ref, messages, earlier: page.offset, loading: false });
+    } catch (error) {
+      change(thread, { loading: false, loadError: error });
+    }
+  }
+
+  async function run(thread: Store<Thread>, question: ChatMessage): Promise<void> {
+    const abort = new AbortController();
+    running.set(thread, abort);
+    const answer = newMessage('assistant', '', { state: 'streaming' });
+    change(thread, { messages: [...thread.get().messages, question, answer], running: true });
+    const { agentId, sessionKey } = thread.get();
+    let text = '';
+    let drawing = false;
+    /** Text arrives in many small pieces; one redraw per moment is enough for the eye. */
+    const draw = (): void => {
+      if (drawing) return;
+      drawing = true;
+      setTimeout(() => {
+        drawing = false;
+        if (thread.get().messages.at(-1)?.state === 'streaming') changeLast(thread, () => ({ text }));
+      }, 40);
+    };
+    try {
+      const events = client.streamTurn(
+        {
+          message: question.text,
+          agentId,
+          sessionKey,
+          ...(question.attachments.length > 0 && { attachments: question.attachments.map(({ mediaId }) => ({ mediaId })) }),
+        },
+        // Without a key the turn ends at once when it is stopped here, not half a minute later.
+        { signal: abort.signal, idempotencyKey: false },
+      );
+      for await (const event of events) {
+        if (event.type === 'token') {
+          text += event.delta;
+          draw();
+        } else if (event.type === 'done') {
+          const { conversationRef, response, failure } = event.result;
+          // A failed turn answers with no text of its own, or with what came before it failed.
+          changeLast(thread, () => ({
+            text: response === '' ? text : response,
+            state: failure === undefined ? 'done' : 'failed',
+            result: event.result,
+          }));
+          change(thread, { ref: conversationRef });
+          remember(conversationRef, thread);
+        }
+      }
+    } catch (error) {
+      changeLast(thread, () => ({ text, state: abort.signal.aborted ? 'stopped' : 'failed', error: abort.signal.aborted ? undefined : error }));
+    } finally {
+      running.delete(thread);
+      change(thread, { running: false });
+    }
+  }
+
+  function newMessage(role: ChatMessage['role'], text: string, more: Partial<ChatMessage> = {}): ChatMessage {
+    made += 1;
+    return {
+      key: `here-${made}`,
+      role,
+      text,
+      atMs: Date.now(),
+      attachments: [],
+      tools: [],
+      state: 'done',
+      result: undefined,
+      error: undefined,
+      ...more,
+    };
+  }
+
+  function newThread(part: Pick<Thread, 'agentId' | 'sessionKey' | 'ref' | 'loading'>): Store<Thread> {
+    made += 1;
+    return createStore<Thread>({ key: `thread-${made}`, messages: [], earlier: 0, loadError: undefined, running: false, ...part });
+  }
+
+  const newDraft = (agentId: string) => newThread({ agentId, sessionKey: `dashboard:web:${randomName()}`, ref: undefined, loading: false });
+  const draft = createStore(newDraft(defaultAgentId));
+
+  return {
+    draft,
+    begin: (agentId = defaultAgentId) => draft.set(newDraft(agentId)),
+    open(ref) {
+      const known = threads.get(ref);
+      const thread = known ?? newThread({ agentId: '', sessionKey: '', ref, loading: true });
+      remember(ref, thread);
+      if (known === undefined) void load(thread, ref);
+      return thread;
+    },
+    reload(thread) {
+      const { ref } = thread.get();
+      if (ref !== undefined && !running.has(thread)) void load(thread, ref);
+    },
+    async loadEarlier(thread) {
+      const { ref, earlier } = thread.get();
+      if (ref === undefined || earlier === 0) return;
+      const offset = Math.max(0, earlier - pageSize);
+      const { messages } = await loadPage(ref, offset, earlier - offset);
+      change(thread, { messages: [...messages, ...thread.get().messages], earlier: offset });
+    },
+    async send(thread, text, attachments) {
+      if (!running.has(thread)) await run(thread, newMessage('user', text, { attachments }));
+    },
+    async retry(thread) {
+      if (running.has(thread)) return;
+      const { messages } = thread.get();
+      const at = messages.findLastIndex(({ role }) => role === 'user');
+      const question = messages[at];
+      if (question === undefined) return;
+      // What came of the first try gives way, unless it is a whole answer.
+      if (messages.at(-1)?.state !== 'done') change(thread, { messages: messages.slice(0, at) });
+      await run(thread, newMessage('user', question.text, { attachments: question.attachments }));
+    },
+    stop: (thread) => running.get(thread)?.abort(),
+    loaded: () => [...threads.values()],
+    forget: (ref) => void threads.delete(ref),
+    close() {
+      for (const abort of running.values()) abort.abort();
+    },
+  };
+}
+
+/** Rows of tools are told with the answer that they led to. */
+function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let tools: string[] = [];
+  for (const row of rows) {
+    for (const call of row.toolCalls ?? []) tools.push(call.name);
+    if (row.role === 'tool' || (row.role === 'assistant' && row.content === '')) continue;
+    messages.push({
+      key: `stored-${row.seq}`,
+      role: row.role,
+      text: row.content,
+      atMs: row.timestamp,
+      attachments: row.attachments ?? [],
+      tools: row.role === 'assistant' ? tools : [],
+      state: 'done',
+      result: undefined,
+      error: undefined,
+    });
+    if (row.role === 'assistant' || row.role === 'user') tools = [];
+  }
+  return messages;
+}
+
+/** 80 random bits, as hexadecimal digits. */
+function randomName(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,44 @@
+import { type Client, createClient, GatehouseError } from '@gatehouse/client';
+import type { Result } from '@gatehouse/contract';
+
+export interface AgentEntry {
+  readonly id: string;
+}
+
+/** What a token opened, as found when it was first used. */
+export interface Connection {
+  readonly client: Client;
+  readonly admin: boolean;
+  readonly agents: readonly AgentEntry[];
+  readonly defaultAgentId: string;
+  /** Only admins may ask for it. */
+  readonly status: Result<'gateway.status'> | undefined;
+}
+
+/**
+ * Tries a token with one request. The gateway is always the one that served this page: no address is read from anywhere.
+ * Throws an error that can be shown when the token opens nothing here.
+ */
+export async function connect(token: string): Promise<Connection> {
+  const client = createClient({ url: location.origin, token });
+  const [status, agents, own] = await client.batch([{ method: 'gateway.status' }, { method: 'agents.list' }, { method: 'session.status' }]);
+  if (!own.ok && own.error.code === 'insufficient_scope')
+    throw new GatehouseError({
+      code: 'insufficient_scope',
+      message: 'This token is valid, but the dashboard needs one with the scope rpc or admin.',
+    });
+  const ids = agents.ok ? agents.result.agents : await reachableAgents(client);
+  return {
+    client,
+    admin: status.ok,
+    agents: ids.map((id) => ({ id })),
+    defaultAgentId: own.ok ? own.result.agentId : (ids[0] ?? 'default'),
+    status: status.ok ? status.result : undefined,
+  };
+}
+
+/** The model list names the agents that a token without administration may ask. */
+async function reachableAgents(client: Client): Promise<string[]> {
+  const models = await client.models();
+  return models.flatMap(({ id }) => (id.startsWith('agent/') ? [id.slice('agent/'.length)] : []));
+}

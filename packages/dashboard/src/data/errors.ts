@@ -1,0 +1,28 @@
+import { GatehouseError } from '@gatehouse/client';
+
+/** What to show of a failure: one sentence, and what helps to find it in the log. */
+export interface ShownError {
+  readonly message: string;
+  readonly details: readonly string[];
+  readonly requestId: string | undefined;
+}
+
+export function describeError(error: unknown): ShownError {
+  if (!(error instanceof GatehouseError))
+    return { message: error instanceof Error ? error.message : String(error), details: [], requestId: undefined };
+  return {
+    message: error.code === 'rate_limited' ? `${error.message}${wait(error.retryAfterMs)}` : error.message,
+    details: error.issues
+      .filter((issue) => issue.message !== error.message)
+      .map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`)),
+    requestId: error.requestId,
+  };
+}
+
+function wait(retryAfterMs: number | undefined): string {
+  return retryAfterMs === undefined ? '' : ` Try again in ${Math.ceil(retryAfterMs / 1000)} s.`;
+}
+
+export function isAuthenticationError(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'unauthenticated';
+}

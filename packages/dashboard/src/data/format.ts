@@ -1,0 +1,52 @@
+const rtf = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+const steps: readonly { readonly unit: Intl.RelativeTimeFormatUnit; readonly ms: number }[] = [
+  { unit: 'day', ms: 86_400_000 },
+  { unit: 'hour', ms: 3_600_000 },
+  { unit: 'minute', ms: 60_000 },
+];
+
+/** "3 minutes ago", "yesterday", "in 2 days". */
+export function ago(atMs: number, nowMs = Date.now()): string {
+  const distance = atMs - nowMs;
+  const step = steps.find(({ ms }) => Math.abs(distance) >= ms);
+  return step === undefined ? 'just now' : rtf.format(Math.round(distance / step.ms), step.unit);
+}
+
+export function isPast(atMs: number): boolean {
+  return atMs < Date.now();
+}
+
+export function dateTime(atMs: number): string {
+  return new Date(atMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+}
+
+export function minuteTime(atMs: number): string {
+  return new Date(atMs).toLocaleTimeString(undefined, { timeStyle: 'short' });
+}
+
+export function clockTime(atMs: number): string {
+  return new Date(atMs).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+}
+
+export function count(value: number): string {
+  return value.toLocaleString();
+}
+
+export function bytes(value: number): string {
+  if (value < 1024) return `${value} B`;
+  const power = Math.min(3, Math.floor(Math.log2(value) / 10));
+  return `${(value / 1024 ** power).toLocaleString(undefined, { maximumFractionDigits: 1 })} ${['B', 'KiB', 'MiB', 'GiB'][power] ?? 'GiB'}`;
+}
+
+/** Seconds as "2 d 3 h", "4 min", "12 s". */
+export function duration(seconds: number): string {
+  const whole = Math.floor(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
+  if (whole < 86_400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+  return `${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
+}
+
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}

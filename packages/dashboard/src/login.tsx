@@ -1,0 +1,58 @@
+import { useState } from 'react';
+import { isAuthenticationError } from './data/errors.ts';
+import { BrandMark } from './ui/icon.tsx';
+import { Button, Failure, Field } from './ui/parts.tsx';
+
+/** Asks for a token. A wrong one is answered in words that tell where to find the right one. */
+export function Login({ busy, error, onToken }: { readonly busy: boolean; readonly error: unknown; readonly onToken: (token: string) => void }) {
+  const [token, setToken] = useState('');
+  const shown =
+    error !== undefined && isAuthenticationError(error)
+      ? new Error('The gateway does not know this token. It may be mistyped, expired or revoked.')
+      : error;
+  return (
+    <main className="login">
+      <form
+        className="login-card"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (token.trim() !== '') onToken(token.trim());
+        }}
+      >
+        <div className="brand">
+          <BrandMark />
+          <h1>Gatehouse</h1>
+        </div>
+        <p className="lead">Log in with an access token of this gateway.</p>
+        {shown !== undefined && <Failure error={shown} />}
+        <Field label="Access token" hint="Kept in this tab only, until you log out or close it.">
+          {(id, hintId) => (
+            <input
+              id={id}
+              aria-describedby={hintId}
+              type="password"
+              autoComplete="off"
+              spellCheck={false}
+              autoFocus
+              required
+              value={token}
+              onChange={(event) => setToken(event.target.value)}
+            />
+          )}
+        </Field>
+        <Button submit look="primary" disabled={busy || token.trim() === ''}>
+          {busy ? 'Checking…' : 'Log in'}
+        </Button>
+        <details>
+          <summary>Where is my token?</summary>
+          <p>
+            The first start of the gateway prints a link that logs you in. The same token lies in the file <code>token</code> of the home folder:
+          </p>
+          <pre tabIndex={0} aria-label="Command">
+            <code>cat ~/.gatehouse/token</code>
+          </pre>
+        </details>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,9 @@
+import { createRoot } from 'react-dom/client';
+import { App } from './app.tsx';
+import { takeToken } from './data/token.ts';
+import { applyTheme } from './theme.ts';
+
+applyTheme();
+const place = document.getElementById('app');
+if (place === null) throw new Error('The page has no place for the dashboard.');
+createRoot(place).render(<App initialToken={takeToken()} />);

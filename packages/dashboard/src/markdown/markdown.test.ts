@@ -1,0 +1,114 @@
+import { createElement } from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
+import { describe, expect, test } from 'vitest';
+import { linkHost, safeLink } from './links.ts';
+import { Markdown } from './markdown.tsx';
+
+const draw = (text: string): string => renderToStaticMarkup(createElement(Markdown, { text }));
+
+/** Names of all elements that a text became. */
+function elementsOf(markup: string): Set<string> {
+  return new Set([...markup.matchAll(/<([a-z0-9]+)/g)].map(([, name]) => name ?? ''));
+}
+
+const drawn = new Set(
+  'div p h3 h4 h5 h6 ul ol li strong em del code pre figure figcaption span button svg path a br hr blockquote table thead tbody tr th td'.split(' '),
+);
+
+describe('what a message cannot do', () => {
+  test.each([
+    '<script>alert(1)</script>',
+    '<img src=x onerror=alert(1)>',
+    'text <img src="https://canary.invalid/x.png"> text',
+    '<iframe src="javascript:alert(1)"></iframe>',
+    '<svg onload=alert(1)>',
+    '<a href="javascript:alert(1)">click</a>',
+    '<style>@import "https://canary.invalid/x.css"</style>',
+    '<form action="https://canary.invalid"><input name=q></form>',
+    '<!--<img src=x onerror=alert(1)>-->',
+    '<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>',
+    '[click](javascript:alert(1))',
+    '[click](JaVaScRiPt:alert(1))',
+    '[click](java\tscript:alert(1))',
+    '[click](data:text/html,<script>alert(1)</script>)',
+    '[click](vbscript:msgbox(1))',
+    '[click](file:///etc/passwd)',
+    '[click](blob:https://canary.invalid/1)',
+    '[click](&#106;avascript:alert(1))',
+    '<javascript:alert(1)>',
+    '[ref]\n\n[ref]: javascript:alert(1)',
+    '![x](javascript:alert(1))',
+    '![secret words](https://canary.invalid/?q=secret)',
+    '![x](https://canary.invalid/x.png "onerror=alert(1)")',
+    '[x](https://ok.invalid "\\" onmouseover=\\"alert(1)")',
+    '`<img src=x onerror=alert(1)>`',
+    '```html\n<script>alert(1)</script>\n```',
+    '```"><script>alert(1)</script>\nx\n```',
+    '| a |\n| --- |\n| <img src=x onerror=alert(1)> |',
+    '- [ ] <script>alert(1)</script>',
+    '> <script>alert(1)</script>',
+    '# <img src=x onerror=alert(1)>',
+    '&lt;script&gt;alert(1)&lt;/script&gt;',
+  ])('becomes no element but those of text: %s', (text) => {
+    const markup = draw(text);
+    const strangers = [...elementsOf(markup)].filter((name) => !drawn.has(name));
+    expect(strangers).toEqual([]);
+    // Attributes come from here alone; what looks like one in the text is escaped text.
+    for (const [, attributes = ''] of markup.matchAll(/<[a-z0-9]+((?:\s[^<>]*)?)>/g))
+      expect(attributes).not.toMatch(/\s(on\w+|style|src|srcset|action|formaction)=/i);
+    for (const [, href = ''] of markup.matchAll(/href="([^"]*)"/g)) expect(href).toMatch(/^(https?:\/\/|mailto:)/);
+  });
+
+  test('is to exhaust the page', () => {
+    const deep = `${'> '.repeat(300)}deep`;
+    expect(draw(deep)).toContain('deep');
+    expect(draw(`${'*'.repeat(2000)}a${'*'.repeat(2000)}`)).toContain('a');
+    expect(draw(`${'['.repeat(3000)}x`)).toContain('x');
+  });
+});
+
+describe('what it can', () => {
+  test('links to the web say nothing of where they are followed from', () => {
+    expect(draw('[docs](https://example.com/a?b=c)')).toContain(
+      '<a href="https://example.com/a?b=c" target="_blank" rel="noopener noreferrer nofollow" title="https://example.com/a?b=c">docs</a>',
+    );
+    expect(draw('https://example.com and ada@example.com')).toMatch(/href="https:\/\/example\.com\/".*href="mailto:ada@example\.com"/s);
+  });
+
+  test('an image is a link that names its host', () => {
+    const markup = draw('![a chart](https://pictures.example/chart.png)');
+    expect(markup).toContain('Image: a chart (pictures.example)');
+    expect(markup).not.toContain('<img');
+  });
+
+  test('HTML is shown as it was written', () => {
+    expect(draw('a <b>bold</b> word')).toContain('a &lt;b&gt;bold&lt;/b&gt; word');
+  });
+
+  test('text, lists, tables and code are drawn', () => {
+    expect(draw('# One\n\ntwo **three** *four* ~~five~~ `six`')).toBe(
+      '<div class="markdown"><h3>One</h3><p>two <strong>three</strong> <em>four</em> <del>five</del> <code>six</code></p></div>',
+    );
+    expect(draw('3. a\n4. b')).toContain('<ol start="3"><li>a</li><li>b</li></ol>');
+    expect(draw('- [x] done\n- [ ] open')).toMatch(/aria-label="Done">☑ <\/span>done.*aria-label="Open">☐ <\/span>open/s);
+    expect(draw('| a | b |\n| --- | ---: |\n| 1 | 2 |')).toContain('<td data-align="right">2</td>');
+    expect(draw('```ts\nconst a = "<b>";\n```')).toContain('<code>const a = &quot;&lt;b&gt;&quot;;</code>');
+    expect(draw('fish &amp; chips &#8364; &unknown;')).toContain('fish &amp; chips € &amp;unknown;');
+  });
+
+  test('what is being written is drawn as far as it goes', () => {
+    expect(draw('```py\nprint(')).toContain('<code>print(</code>');
+    expect(draw('a **bold')).toContain('a **bold');
+  });
+});
+
+test('a link is followed only when it leads to the web or to mail', () => {
+  expect(['https://a.example', 'http://a.example/x', 'mailto:ada@a.example'].map(safeLink)).toEqual([
+    'https://a.example/',
+    'http://a.example/x',
+    'mailto:ada@a.example',
+  ]);
+  for (const href of ['/chat', '//a.example', 'chat', '#x', 'javascript:1', ' javascript:1', 'data:,x', 'ftp://a.example', ''])
+    expect(safeLink(href)).toBeUndefined();
+  expect(linkHost('https://a.example:8080/x')).toBe('a.example:8080');
+});

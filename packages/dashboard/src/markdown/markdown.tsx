@@ -1,0 +1,204 @@
+import { lexer, type MarkedToken, type Token, type Tokens } from 'marked';
+import { memo, type ReactNode } from 'react';
+import { CopyButton } from '../ui/copy-button.tsx';
+import { linkHost, safeLink } from './links.ts';
+
+/** Deeper nesting is drawn as plain text: a message must not be able to exhaust the stack. */
+const maxDepth = 24;
+
+/**
+ * Text of a model or a person as Markdown. It becomes React elements of a fixed set and never markup: HTML in it is shown
+ * as it is written, links lead only to the web or to mail, and images are not loaded, since their address alone could carry
+ * words of the conversation away.
+ */
+export const Markdown = memo(function Markdown({ text, quiet = false }: { readonly text: string; readonly quiet?: boolean }) {
+  return <div className={quiet ? 'markdown quiet' : 'markdown'}>{blocks(parse(text), 0)}</div>;
+});
+
+function parse(text: string): Token[] {
+  try {
+    return lexer(text, { gfm: true, breaks: true });
+  } catch {
+    return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
+  }
+}
+
+function isKnown(token: Token): token is MarkedToken {
+  return 'type' in token;
+}
+
+/** Positions are the keys: while an answer is written only its end changes. */
+function each(tokens: readonly Token[] | undefined, draw: (token: MarkedToken, key: number) => ReactNode): ReactNode[] {
+  return (tokens ?? []).filter(isKnown).map(draw);
+}
+
+function blocks(tokens: readonly Token[] | undefined, depth: number): ReactNode[] {
+  return each(tokens, (token, key) => (depth > maxDepth ? <p key={key}>{token.raw}</p> : <Block key={key} token={token} depth={depth} />));
+}
+
+function inlines(tokens: readonly Token[] | undefined, depth: number): ReactNode[] {
+  return each(tokens, (token, key) => (depth > maxDepth ? token.raw : <Inline key={key} token={token} depth={depth} />));
+}
+
+function Block({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
+  switch (token.type) {
+    case 'space':
+    case 'def':
+      return null;
+    case 'heading':
+      return <Heading level={token.depth}>{inlines(token.tokens, depth + 1)}</Heading>;
+    case 'paragraph':
+      return <p>{inlines(token.tokens, depth + 1)}</p>;
+    case 'text':
+      return token.tokens === undefined ? decode(token.text) : inlines(token.tokens, depth + 1);
+    case 'code':
+      return <CodeBlock language={token.lang} text={token.text} />;
+    case 'blockquote':
+      return <blockquote>{blocks(token.tokens, depth + 1)}</blockquote>;
+    case 'list':
+      return <List token={token} depth={depth} />;
+    case 'table':
+      return <Table token={token} depth={depth} />;
+    case 'hr':
+      return <hr />;
+    case 'html':
+      return <p className="raw">{token.raw}</p>;
+    default:
+      return <p>{token.raw}</p>;
+  }
+}
+
+function Inline({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
+  switch (token.type) {
+    case 'text':
+      return token.tokens === undefined ? decode(token.text) : inlines(token.tokens, depth + 1);
+    case 'escape':
+      return token.text;
+    case 'strong':
+      return <strong>{inlines(token.tokens, depth + 1)}</strong>;
+    case 'em':
+      return <em>{inlines(token.tokens, depth + 1)}</em>;
+    case 'del':
+      return <del>{inlines(token.tokens, depth + 1)}</del>;
+    case 'codespan':
+      return <code>{token.text}</code>;
+    case 'br':
+      return <br />;
+    case 'link':
+      return <Link href={token.href}>{inlines(token.tokens, depth + 1)}</Link>;
+    case 'image':
+      return <ImageLink token={token} />;
+    default:
+      return token.raw;
+  }
+}
+
+/** The page has its own first and second level. */
+function Heading({ level, children }: { readonly level: number; readonly children: ReactNode }) {
+  const Tag = level <= 1 ? 'h3' : level === 2 ? 'h4' : level === 3 ? 'h5' : 'h6';
+  return <Tag>{children}</Tag>;
+}
+
+function Link({ href, children }: { readonly href: string; readonly children: ReactNode }) {
+  const safe = safeLink(href);
+  if (safe === undefined) return <span>{children}</span>;
+  return (
+    <a href={safe} target="_blank" rel="noopener noreferrer nofollow" title={safe}>
+      {children}
+    </a>
+  );
+}
+
+function ImageLink({ token }: { readonly token: Tokens.Image }) {
+  const safe = safeLink(token.href);
+  const words = token.text === '' ? 'Image' : `Image: ${token.text}`;
+  if (safe === undefined) return <span>{words}</span>;
+  return (
+    <a className="image-link" href={safe} target="_blank" rel="noopener noreferrer nofollow" title={safe}>
+      {words} ({linkHost(safe)})
+    </a>
+  );
+}
+
+function CodeBlock({ language, text }: { readonly language: string | undefined; readonly text: string }) {
+  const name = /^[\w+#.-]{1,24}/.exec(language ?? '')?.[0];
+  return (
+    <figure className="code">
+      <figcaption>
+        <span>{name ?? 'text'}</span>
+        <CopyButton text={text} label="Copy code" />
+      </figcaption>
+      <pre tabIndex={0} aria-label={name === undefined ? 'Code' : `Code in ${name}`}>
+        <code>{text}</code>
+      </pre>
+    </figure>
+  );
+}
+
+function List({ token, depth }: { readonly token: Tokens.List; readonly depth: number }) {
+  const items = token.items.map((item, key) => (
+    <li key={key} className={item.task ? 'task' : undefined}>
+      {item.task && (
+        <span role="img" aria-label={item.checked === true ? 'Done' : 'Open'}>
+          {item.checked === true ? '☑' : '☐'}{' '}
+        </span>
+      )}
+      {blocks(
+        item.tokens.filter(({ type }) => type !== 'checkbox'),
+        depth + 1,
+      )}
+    </li>
+  ));
+  return token.ordered ? <ol start={token.start === '' ? 1 : token.start}>{items}</ol> : <ul>{items}</ul>;
+}
+
+function Table({ token, depth }: { readonly token: Tokens.Table; readonly depth: number }) {
+  return (
+    <div className="table-scroll" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead>
+          <tr>
+            {token.header.map((cell, key) => (
+              <th key={key} data-align={cell.align ?? undefined}>
+                {inlines(cell.tokens, depth + 1)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {token.rows.map((row, key) => (
+            <tr key={key}>
+              {row.map((cell, column) => (
+                <td key={column} data-align={cell.align ?? undefined}>
+                  {inlines(cell.tokens, depth + 1)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const named: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: '\u00a0',
+  copy: '©',
+  hellip: '…',
+  mdash: '—',
+  ndash: '–',
+};
+
+/** The few character references that occur in prose; others stay as they are written. */
+function decode(text: string): string {
+  return text.replaceAll(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,6}));/gi, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name !== undefined) return named[name] ?? whole;
+    const point = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number.parseInt(decimal, 10);
+    return point > 0 && point <= 0x10ffff ? String.fromCodePoint(point) : whole;
+  });
+}

@@ -1,0 +1,83 @@
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { count, plural } from '../../data/format.ts';
+import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
+import type { Provider } from './agents-page.tsx';
+
+/** The models of one provider with what they take and cost, and a check of its configuration. */
+export function ModelTable({ provider: { name, models } }: { readonly provider: Provider }) {
+  const { client } = useSession();
+  const [outcome, setOutcome] = useState<Result<'models.test'>>();
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const check = (): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('models.test', { provider: name })
+      .then(setOutcome, setError)
+      .finally(() => setBusy(false));
+  };
+  return (
+    <section className="provider" aria-label={`Provider ${name}`}>
+      <header>
+        <h3>{name}</h3>
+        <span className="hint">{plural(models.length, 'model')}</span>
+        <span className="grow" />
+        <Button small disabled={busy} onClick={check} label={`Check the configuration of ${name}`}>
+          {busy ? 'Checking…' : 'Check'}
+        </Button>
+      </header>
+      {error !== undefined && <Failure error={error} onRetry={check} />}
+      {outcome !== undefined && <Outcome outcome={outcome} />}
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={`Models of ${name}`}>
+        <table>
+          <thead>
+            <tr>
+              <th>Model</th>
+              <th>Takes</th>
+              <th data-align="right">Context</th>
+              <th data-align="right">Output</th>
+              <th data-align="right">Input $/M</th>
+              <th data-align="right">Output $/M</th>
+            </tr>
+          </thead>
+          <tbody>
+            {models.map((model) => (
+              <tr key={model.modelId}>
+                <td>
+                  <span className="mono">{model.modelId}</span> {model.reasoning && <Badge>reasoning</Badge>}
+                </td>
+                <td>{model.input.join(', ')}</td>
+                <td data-align="right">{count(model.contextWindow)}</td>
+                <td data-align="right">{count(model.maxTokens)}</td>
+                <td data-align="right">{model.cost === null ? 'unknown' : model.cost.input}</td>
+                <td data-align="right">{model.cost === null ? 'unknown' : model.cost.output}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Outcome({ outcome }: { readonly outcome: Result<'models.test'> }) {
+  const { status, source, message, hint, modelsAvailable, agentsUsing } = outcome;
+  const words = { available: 'Configured', no_models: 'Configured, but it lists no models', not_configured: 'Not configured' }[status];
+  const more = [
+    source === undefined ? undefined : `from ${source.replaceAll('_', ' ')}`,
+    plural(modelsAvailable, 'model'),
+    agentsUsing.length === 0 ? 'used by no agent' : `used by ${agentsUsing.map(({ agentId }) => agentId).join(', ')}`,
+    message,
+    hint,
+  ].filter((part) => part !== undefined);
+  return (
+    <Notice tone={status === 'available' ? 'good' : 'warn'}>
+      <span>
+        <strong>{words}</strong>: {more.join('; ')}. The check reads the catalog and makes no call to the provider.
+      </span>
+    </Notice>
+  );
+}

@@ -1,0 +1,57 @@
+import { useEffect, useState } from 'react';
+import type { Attachment } from '../../data/chats.ts';
+import { useSession } from '../../data/context.ts';
+import { bytes } from '../../data/format.ts';
+import { Icon } from '../../ui/icon.tsx';
+
+/** Only these are drawn by the browser here; anything else is a name to download. SVG can hold scripts and is not among them. */
+const drawn = /^image\/(png|jpeg|gif|webp|avif)$/;
+const maxDrawnBytes = 8 * 1024 * 1024;
+
+export function AttachmentList({ attachments }: { readonly attachments: readonly Attachment[] }) {
+  return (
+    <ul className="attachments">
+      {attachments.map((info) => (
+        <li key={info.mediaId}>
+          <AttachmentView info={info} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function AttachmentView({ info }: { readonly info: Attachment }) {
+  const { client } = useSession();
+  const [address, setAddress] = useState<string>();
+  const isDrawn = drawn.test(info.contentType) && info.size <= maxDrawnBytes;
+  useEffect(() => {
+    if (!isDrawn) return undefined;
+    const abort = new AbortController();
+    let made: string | undefined;
+    // An image element cannot send the token, and an address must not hold it.
+    client
+      .media(info.mediaId, { signal: abort.signal })
+      .then((response) => response.blob())
+      .then(
+        (blob) => {
+          if (abort.signal.aborted) return;
+          made = URL.createObjectURL(blob);
+          setAddress(made);
+        },
+        () => undefined,
+      );
+    return () => {
+      abort.abort();
+      if (made !== undefined) URL.revokeObjectURL(made);
+    };
+  }, [client, info.mediaId, isDrawn]);
+  const name = info.fileName ?? info.mediaId;
+  return (
+    <figure className="attachment">
+      {address === undefined ? <Icon name="file" /> : <img src={address} alt={name} />}
+      <figcaption>
+        {name} <span className="hint">{bytes(info.size)}</span>
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,162 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import type { ChatMessage, Thread } from '../../data/chats.ts';
+import { count, dateTime, minuteTime, plural } from '../../data/format.ts';
+import { Markdown } from '../../markdown/markdown.tsx';
+import { CopyButton } from '../../ui/copy-button.tsx';
+import { Badge, Button, Failure } from '../../ui/parts.tsx';
+import { AttachmentList } from './attachment-list.tsx';
+
+/** How near the end counts as "reading along", in pixels. */
+const nearEnd = 120;
+
+const reasonWords: Readonly<Record<string, string>> = {
+  max_steps: 'Stopped at the step limit',
+  budget_exceeded: 'Stopped at the token budget',
+  circuit_open: 'The agent rests after repeated failures',
+  provider_degraded: 'The model provider is failing',
+  context_loop: 'Stopped: the agent repeated itself',
+  context_exhausted: 'The conversation is too long for the model',
+  output_starved: 'No room was left for an answer',
+  timeout: 'Ran out of time',
+  aborted: 'Stopped',
+  background_pending: 'Goes on in the background',
+  error: 'Failed',
+};
+
+export function MessageList({
+  state,
+  onRetry,
+  onEarlier,
+}: {
+  readonly state: Thread;
+  readonly onRetry: () => void;
+  readonly onEarlier: () => Promise<void>;
+}) {
+  const { messages, running, earlier } = state;
+  const box = useRef<HTMLDivElement>(null);
+  const follows = useRef(true);
+  const [loading, setLoading] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const last = messages.at(-1);
+
+  useLayoutEffect(() => {
+    if (follows.current) box.current?.scrollTo({ top: box.current.scrollHeight });
+  }, [messages]);
+  const mine = last?.role === 'assistant' && last.state === 'streaming' && last.text === '';
+  useEffect(() => {
+    // Who has just asked wants to see the answer.
+    if (mine) {
+      follows.current = true;
+      box.current?.scrollTo({ top: box.current.scrollHeight });
+    }
+  }, [mine]);
+
+  const loadEarlier = (): void => {
+    setLoading(true);
+    setError(undefined);
+    const before = box.current?.scrollHeight ?? 0;
+    onEarlier().then(
+      () => {
+        setLoading(false);
+        // What was on the screen stays there.
+        requestAnimationFrame(() => box.current?.scrollBy({ top: box.current.scrollHeight - before }));
+      },
+      (failure: unknown) => {
+        setError(failure);
+        setLoading(false);
+      },
+    );
+  };
+
+  return (
+    <div
+      className="messages"
+      ref={box}
+      tabIndex={0}
+      role="region"
+      aria-label="Messages"
+      aria-busy={running}
+      onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+        follows.current = scrollHeight - scrollTop - clientHeight < nearEnd;
+      }}
+    >
+      {earlier > 0 && (
+        <div className="earlier">
+          <Button small disabled={loading} onClick={loadEarlier}>
+            {loading ? 'Loading…' : `Show earlier messages (${count(earlier)})`}
+          </Button>
+        </div>
+      )}
+      {error !== undefined && <Failure error={error} onRetry={loadEarlier} />}
+      <ol className="message-list">
+        {messages.map((message, index) => (
+          <li key={message.key}>
+            <Message message={message} agentId={state.agentId} onRetry={index === messages.length - 1 && !running ? onRetry : undefined} />
+          </li>
+        ))}
+      </ol>
+      <p className="visually-hidden" role="status">
+        {running ? 'The answer is being written.' : last?.role === 'assistant' ? 'The answer is complete.' : ''}
+      </p>
+    </div>
+  );
+}
+
+function Message({
+  message,
+  agentId,
+  onRetry,
+}: {
+  readonly message: ChatMessage;
+  readonly agentId: string;
+  readonly onRetry: (() => void) | undefined;
+}) {
+  const { role, text, state, atMs, attachments, tools, error, result } = message;
+  const failure = error ?? (result?.failure === undefined ? undefined : new Error(result.failure.message));
+  return (
+    <article className={`message ${role}`} aria-label={role === 'user' ? 'You' : agentId}>
+      <header>
+        <span className="message-author">{role === 'user' ? 'You' : agentId}</span>
+        <time dateTime={new Date(atMs).toISOString()} title={dateTime(atMs)}>
+          {minuteTime(atMs)}
+        </time>
+        {tools.length > 0 && <Badge>{`used ${[...new Set(tools)].join(', ')}`}</Badge>}
+      </header>
+      <div className="message-body">
+        {attachments.length > 0 && <AttachmentList attachments={attachments} />}
+        {text !== '' && <Markdown text={text} />}
+        {state === 'streaming' && <span className={text === '' ? 'typing' : 'typing inline'} aria-hidden="true" />}
+        {failure !== undefined && <Failure error={failure} onRetry={onRetry} />}
+      </div>
+      {role === 'user' && onRetry !== undefined && (
+        <footer>
+          <span className="hint">It has no answer.</span>
+          <Button look="quiet" small icon="retry" onClick={onRetry}>
+            Try again
+          </Button>
+        </footer>
+      )}
+      {role === 'assistant' && state !== 'streaming' && (
+        <footer>
+          {state === 'stopped' && <Badge tone="warn">Stopped by you</Badge>}
+          {result !== undefined && result.finishReason !== 'stop' && failure === undefined && (
+            <Badge tone="warn">{reasonWords[result.finishReason] ?? result.finishReason}</Badge>
+          )}
+          {result !== undefined && result.tokensUsed.total > 0 && (
+            <span className="hint" title={`${count(result.tokensUsed.input)} in, ${count(result.tokensUsed.output)} out`}>
+              {plural(result.tokensUsed.total, 'token')}
+            </span>
+          )}
+          <span className="message-actions">
+            {text !== '' && <CopyButton text={text} label="Copy" />}
+            {onRetry !== undefined && failure === undefined && (
+              <Button look="quiet" small icon="retry" onClick={onRetry}>
+                {state === 'stopped' ? 'Try again' : 'Ask again'}
+              </Button>
+            )}
+          </span>
+        </footer>
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,130 @@
+import type { OpenRpcDocument, OpenRpcMethod } from '@gatehouse/contract';
+import { useMemo, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { clockTime, plural } from '../../data/format.ts';
+import { useStore } from '../../data/store.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { navigate } from '../../router.ts';
+import { Icon } from '../../ui/icon.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
+import { forgetCalls, pastCalls, type PastCall } from './history.ts';
+import { MethodView } from './method-view.tsx';
+import { createLookup } from './schema.ts';
+
+/** Every method of the gateway with a form to call it, built from the document that this very gateway serves. */
+export function ExplorerPage({ method }: { readonly method: string | undefined }) {
+  const { client } = useSession();
+  const document = useLoad('openrpc', (signal) => client.call('rpc.discover', {}, { signal }));
+  return (
+    <Page title="API explorer" lead="Calls are made with the token of this tab, on this gateway.">
+      {document.error !== undefined && <Failure error={document.error} onRetry={document.reload} />}
+      {document.data === undefined && document.loading && <Skeleton lines={8} />}
+      {document.data !== undefined &&
+        (isOpenRpc(document.data) ? (
+          <Explorer document={document.data} name={method} />
+        ) : (
+          <Failure error={new Error('The document of the methods has another form.')} />
+        ))}
+    </Page>
+  );
+}
+
+function Explorer({ document, name }: { readonly document: OpenRpcDocument; readonly name: string | undefined }) {
+  const [words, setWords] = useState('');
+  const [again, setAgain] = useState<PastCall>();
+  const past = useStore(pastCalls);
+  const lookup = useMemo(() => createLookup(document), [document]);
+  const wanted = words.trim().toLocaleLowerCase();
+  const found = document.methods.filter((one) => wanted === '' || `${one.name} ${one.summary}`.toLocaleLowerCase().includes(wanted));
+  const method = document.methods.find((one) => one.name === name);
+
+  const repeat = (call: PastCall): void => {
+    setAgain(call);
+    navigate(`/explorer/${call.method}`);
+  };
+
+  return (
+    <div className="explorer">
+      <aside className="explorer-list" aria-label="Methods">
+        <div className="search">
+          <Icon name="search" />
+          <input
+            type="search"
+            aria-label="Search the methods"
+            placeholder="Search methods"
+            value={words}
+            onChange={(event) => setWords(event.target.value)}
+          />
+        </div>
+        <p className="hint" role="status">
+          {plural(found.length, 'method')}
+        </p>
+        <nav aria-label="Methods">
+          {[...grouped(found)].map(([namespace, methods]) => (
+            <div key={namespace} className="explorer-group">
+              <p className="group-name">{namespace}</p>
+              {methods.map((one) => (
+                <PageLink
+                  key={one.name}
+                  to={`/explorer/${one.name}`}
+                  className="explorer-item"
+                  current={one.name === name}
+                  onFollow={() => setAgain(undefined)}
+                >
+                  <span>{one.name.slice(namespace.length + 1)}</span>
+                  <span className={`risk ${one['x-risk']}`}>{one['x-risk']}</span>
+                </PageLink>
+              ))}
+            </div>
+          ))}
+        </nav>
+      </aside>
+      <div className="explorer-main">
+        {method === undefined ? (
+          <Empty title={name === undefined ? 'Choose a method' : `There is no method ${name}`}>
+            <p>Each comes with its description, a form for its parameters, and examples.</p>
+          </Empty>
+        ) : (
+          <MethodView
+            key={`${method.name} ${again?.atMs ?? ''}`}
+            method={method}
+            lookup={lookup}
+            initial={again?.method === method.name ? again.params : undefined}
+          />
+        )}
+        {past.length > 0 && (
+          <section className="past-calls" aria-label="Calls of this tab">
+            <header>
+              <h2>Calls of this tab</h2>
+              <Button small onClick={forgetCalls}>
+                Forget them
+              </Button>
+            </header>
+            <ul>
+              {past.map((call) => (
+                <li key={call.atMs}>
+                  <button type="button" className="past-call" onClick={() => repeat(call)}>
+                    <time>{clockTime(call.atMs)}</time>
+                    <span className="mono">{call.method}</span>
+                    <span className="mono hint cut">{JSON.stringify(call.params)}</span>
+                    <span className={call.ok ? 'good-text' : 'bad-text'}>{call.ok ? 'ok' : 'failed'}</span>
+                  </button>
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** The contract declares the answer of `rpc.discover` more loosely than the server makes it. */
+function isOpenRpc(value: object): value is OpenRpcDocument {
+  return 'methods' in value && Array.isArray(value.methods) && 'components' in value;
+}
+
+function grouped(methods: readonly OpenRpcMethod[]): Map<string, OpenRpcMethod[]> {
+  return Map.groupBy(methods, ({ name }) => name.slice(0, name.lastIndexOf('.')));
+}

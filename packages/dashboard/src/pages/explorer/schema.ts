@@ -1,0 +1,105 @@
+import type { OpenRpcDocument } from '@gatehouse/contract';
+
+/** The part of JSON Schema that the forms are made from. */
+export interface Schema {
+  readonly [key: string]: unknown;
+}
+
+export type Lookup = (schema: unknown) => Schema;
+
+export function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const maxHops = 20;
+
+/** Follows references to the shared shapes of the document; what stands beside a reference wins. */
+export function createLookup(document: OpenRpcDocument): Lookup {
+  const shared: Schema = document.components.schemas;
+  return (schema) => {
+    let current = isSchema(schema) ? schema : {};
+    for (let hop = 0; hop < maxHops; hop++) {
+      const { $ref, allOf, ...beside } = current;
+      const only: unknown = Array.isArray(allOf) && allOf.length === 1 ? allOf[0] : undefined;
+      const reference = typeof $ref === 'string' ? $ref : isSchema(only) && typeof only['$ref'] === 'string' ? only['$ref'] : undefined;
+      if (reference === undefined) return current;
+      const target = shared[reference.slice(reference.lastIndexOf('/') + 1)];
+      current = { ...(isSchema(target) ? target : {}), ...beside };
+    }
+    return current;
+  };
+}
+
+export type FieldShape =
+  | { readonly kind: 'choice'; readonly options: readonly string[] }
+  | { readonly kind: 'boolean' }
+  | { readonly kind: 'number'; readonly min: number | undefined; readonly max: number | undefined; readonly whole: boolean }
+  | { readonly kind: 'text'; readonly long: boolean }
+  | { readonly kind: 'choices'; readonly options: readonly string[] }
+  | { readonly kind: 'lines' }
+  | { readonly kind: 'object'; readonly fields: readonly { readonly name: string; readonly schema: Schema; readonly required: boolean }[] }
+  | { readonly kind: 'json' };
+
+/** Which control fits a schema; whatever none fits is written as JSON. */
+export function shapeOf(given: unknown, lookup: Lookup): FieldShape {
+  const schema = lookup(given);
+  const options = stringsOf(schema['enum']);
+  if (options !== undefined) return { kind: 'choice', options };
+  switch (schema['type']) {
+    case 'boolean':
+      return { kind: 'boolean' };
+    case 'integer':
+    case 'number':
+      return { kind: 'number', min: numberOf(schema['minimum']), max: numberOf(schema['maximum']), whole: schema['type'] === 'integer' };
+    case 'string':
+      return { kind: 'text', long: (numberOf(schema['maxLength']) ?? 0) > 1000 };
+    case 'array':
+      return shapeOfList(lookup(schema['items']));
+    case 'object':
+      return shapeOfObject(schema);
+    default:
+      return { kind: 'json' };
+  }
+}
+
+function shapeOfList(items: Schema): FieldShape {
+  const options = stringsOf(items['enum']);
+  if (options !== undefined) return { kind: 'choices', options };
+  return items['type'] === 'string' ? { kind: 'lines' } : { kind: 'json' };
+}
+
+function shapeOfObject(schema: Schema): FieldShape {
+  const { properties } = schema;
+  if (!isSchema(properties) || Object.keys(properties).length === 0) return { kind: 'json' };
+  const required = new Set(stringsOf(schema['required']) ?? []);
+  return {
+    kind: 'object',
+    fields: Object.entries(properties).map(([name, one]) => ({ name, schema: isSchema(one) ? one : {}, required: required.has(name) })),
+  };
+}
+
+function stringsOf(value: unknown): readonly string[] | undefined {
+  return Array.isArray(value) && value.every((one): one is string => typeof one === 'string') ? value : undefined;
+}
+
+function numberOf(value: unknown): number | undefined {
+  // Generated schemas bound integers by what a number can hold; that is no bound worth showing.
+  return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined;
+}
+
+/** Words below a field: what it is for, its bounds and its default. */
+export function hintOf(given: unknown, lookup: Lookup): string | undefined {
+  const schema = lookup(given);
+  const min = numberOf(schema['minimum']);
+  const max = numberOf(schema['maximum']);
+  const parts = [
+    typeof schema['description'] === 'string' ? schema['description'] : undefined,
+    min !== undefined && max !== undefined ? `${min} to ${max}.` : undefined,
+    isPlain(schema['default']) ? `Default: ${String(schema['default'])}.` : undefined,
+  ].filter((part) => part !== undefined);
+  return parts.length === 0 ? undefined : parts.join(' ');
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}

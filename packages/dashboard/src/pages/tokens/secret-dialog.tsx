@@ -1,0 +1,28 @@
+import { CopyButton } from '../../ui/copy-button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Notice } from '../../ui/parts.tsx';
+
+export interface MadeToken {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/** The one time that a secret is seen. */
+export function SecretDialog({ made, onClose }: { readonly made: MadeToken; readonly onClose: () => void }) {
+  return (
+    <Dialog title={`The secret of ${made.id}`} onClose={onClose}>
+      <div className="dialog-body">
+        <Notice tone="warn">Store it now: it is not shown again.</Notice>
+        <pre className="secret" tabIndex={0} aria-label="Secret">
+          <code>{made.secret}</code>
+        </pre>
+      </div>
+      <footer>
+        <CopyButton text={made.secret} label="Copy the secret" wide />
+        <Button look="primary" onClick={onClose}>
+          I have stored it
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,120 @@
+import type { TokenScope } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+import type { MadeToken } from './secret-dialog.tsx';
+
+const scopes: readonly { readonly scope: TokenScope; readonly words: string }[] = [
+  { scope: 'rpc', words: 'Chat, own conversations, the API for programs' },
+  { scope: 'api', words: 'Only the routes under /v1' },
+  { scope: 'ws', words: 'Open a WebSocket' },
+  { scope: 'mcp-client', words: 'Only the MCP endpoint' },
+  { scope: 'admin', words: 'Administrate: agents, tokens, all conversations' },
+  { scope: '*', words: 'Everything, also what comes later' },
+];
+const dayMs = 86_400_000;
+const lifetimes: readonly { readonly days: number; readonly words: string }[] = [
+  { days: 1, words: 'in a day' },
+  { days: 7, words: 'in a week' },
+  { days: 30, words: 'in 30 days' },
+  { days: 90, words: 'in 90 days' },
+  { days: 365, words: 'in a year' },
+  { days: 0, words: 'never' },
+];
+
+export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; readonly onMade: (made: MadeToken) => void }) {
+  const { client, agents } = useSession();
+  const [id, setId] = useState('');
+  const [chosen, setChosen] = useState<ReadonlySet<TokenScope>>(new Set<TokenScope>(['rpc']));
+  const [only, setOnly] = useState<ReadonlySet<string>>(new Set());
+  const [days, setDays] = useState(90);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+
+  const make = (): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('tokens.create', {
+        scopes: [...chosen],
+        ...(id.trim() !== '' && { id: id.trim() }),
+        ...(only.size > 0 && { agents: [...only] }),
+        ...(days > 0 && { expiresAt: Date.now() + days * dayMs }),
+      })
+      .then(onMade, (failure: unknown) => {
+        setError(failure);
+        setBusy(false);
+      });
+  };
+
+  return (
+    <Dialog title="New token" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          make();
+        }}
+      >
+        <div className="dialog-body">
+          <Field label="Id" hint="Who uses it, such as ci or laptop; a random one otherwise.">
+            {(field, hint) => (
+              <input
+                id={field}
+                aria-describedby={hint}
+                pattern="[A-Za-z0-9][A-Za-z0-9._\-]{0,63}"
+                value={id}
+                onChange={(event) => setId(event.target.value)}
+              />
+            )}
+          </Field>
+          <fieldset>
+            <legend>Scopes</legend>
+            {scopes.map(({ scope, words }) => (
+              <label key={scope} className="check">
+                <input type="checkbox" checked={chosen.has(scope)} onChange={() => setChosen(toggled(chosen, scope))} />
+                <span className="mono">{scope}</span> <span className="hint">{words}</span>
+              </label>
+            ))}
+          </fieldset>
+          {agents.length > 1 && (
+            <fieldset>
+              <legend>Agents that it may reach (none chosen: all)</legend>
+              {agents.map(({ id: agentId }) => (
+                <label key={agentId} className="check">
+                  <input type="checkbox" checked={only.has(agentId)} onChange={() => setOnly(toggled(only, agentId))} />
+                  <span className="mono">{agentId}</span>
+                </label>
+              ))}
+            </fieldset>
+          )}
+          <Field label="Expires">
+            {(field) => (
+              <select id={field} value={days} onChange={(event) => setDays(Number(event.target.value))}>
+                {lifetimes.map((one) => (
+                  <option key={one.days} value={one.days}>
+                    {one.words}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        </div>
+        {error !== undefined && <Failure error={error} />}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          {/* The server takes an empty list for all scopes; nobody means that by choosing none. */}
+          <Button submit look="primary" disabled={busy || chosen.size === 0}>
+            {busy ? 'Creating…' : 'Create'}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function toggled<T>(set: ReadonlySet<T>, one: T): ReadonlySet<T> {
+  const next = new Set(set);
+  if (!next.delete(one)) next.add(one);
+  return next;
+}

@@ -1,0 +1,123 @@
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime, isPast } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { AdminOnly, Badge, Button, Empty, Failure, IconButton, Page, Skeleton } from '../../ui/parts.tsx';
+import { type MadeToken, SecretDialog } from './secret-dialog.tsx';
+import { TokenForm } from './token-form.tsx';
+
+type Token = Result<'tokens.list'>['tokens'][number];
+
+const sourceWords: Record<Token['source'], string> = { config: 'configured', generated: 'first start', created: 'stored' };
+
+export function TokensPage() {
+  const { admin } = useSession();
+  return admin ? <TokenList /> : <AdminOnly title="Tokens" />;
+}
+
+function TokenList() {
+  const { client } = useSession();
+  const list = useLoad('tokens', (signal) => client.call('tokens.list', {}, { signal }));
+  const [making, setMaking] = useState(false);
+  const [made, setMade] = useState<MadeToken>();
+  const [asked, setAsked] = useState<{ readonly what: 'rotate' | 'revoke'; readonly token: Token }>();
+  const tokens = list.data?.tokens ?? [];
+
+  return (
+    <Page
+      title="Tokens"
+      lead="Each program and person has one; a secret is shown once, and only a digest of it is kept."
+      actions={
+        <Button icon="plus" look="primary" onClick={() => setMaking(true)}>
+          New token
+        </Button>
+      }
+    >
+      {list.error !== undefined && <Failure error={list.error} onRetry={list.reload} />}
+      {list.data === undefined && list.loading && <Skeleton />}
+      {list.data !== undefined && tokens.length === 0 && <Empty title="No tokens yet" />}
+      {tokens.length > 0 && (
+        <ul className="rows">
+          {tokens.map((token) => (
+            <li key={token.id} className="row">
+              <div className="row-main">
+                <p className="row-title mono">{token.id}</p>
+                <p className="badges">
+                  {token.scopes.map((scope) => (
+                    <Badge key={scope} tone={scope === '*' || scope === 'admin' ? 'accent' : 'neutral'}>
+                      {scope === '*' ? 'everything' : scope}
+                    </Badge>
+                  ))}
+                  {token.agents !== undefined && <span className="hint">only {token.agents.join(', ')}</span>}
+                </p>
+              </div>
+              <div className="row-facts">
+                <Badge>{sourceWords[token.source]}</Badge>
+                <Expiry token={token} />
+                <span>{token.lastUsedAt === undefined ? 'never used' : `used ${ago(token.lastUsedAt)}`}</span>
+              </div>
+              <div className="row-actions">
+                {token.source === 'created' && (
+                  <>
+                    <IconButton icon="retry" label={`Rotate ${token.id}`} onClick={() => setAsked({ what: 'rotate', token })} />
+                    <IconButton icon="trash" label={`Revoke ${token.id}`} onClick={() => setAsked({ what: 'revoke', token })} />
+                  </>
+                )}
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
+      {making && (
+        <TokenForm
+          onClose={() => setMaking(false)}
+          onMade={(token) => {
+            setMaking(false);
+            setMade(token);
+            list.reload();
+          }}
+        />
+      )}
+      {made !== undefined && <SecretDialog made={made} onClose={() => setMade(undefined)} />}
+      {asked?.what === 'revoke' && (
+        <Confirm
+          title={`Revoke ${asked.token.id}?`}
+          action="Revoke"
+          onClose={() => setAsked(undefined)}
+          run={async () => {
+            await client.call('tokens.revoke', { id: asked.token.id });
+            list.reload();
+          }}
+        >
+          <p>It opens nothing from then on, and its open connections are closed. This cannot be taken back.</p>
+        </Confirm>
+      )}
+      {asked?.what === 'rotate' && (
+        <Confirm
+          title={`Give ${asked.token.id} a new secret?`}
+          action="Rotate"
+          onClose={() => setAsked(undefined)}
+          run={async () => {
+            const token = await client.call('tokens.rotate', { id: asked.token.id });
+            setMade({ id: token.id, secret: token.secret });
+            list.reload();
+          }}
+        >
+          <p>The old secret dies with the change. Whoever uses it needs the new one.</p>
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function Expiry({ token: { expiresAt } }: { readonly token: Token }) {
+  if (expiresAt === undefined) return <span>does not expire</span>;
+  const over = isPast(expiresAt);
+  return (
+    <span title={dateTime(expiresAt)} className={over ? 'bad-text' : undefined}>
+      {over ? 'expired' : 'expires'} {ago(expiresAt)}
+    </span>
+  );
+}

@@ -1,0 +1,156 @@
+import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
+import { useSession } from './data/context.ts';
+import { ChatPage } from './pages/chat/chat-page.tsx';
+import { navigate, usePath } from './router.ts';
+import { StatusButton } from './status.tsx';
+import { setTheme, theme, type Theme } from './theme.ts';
+import { useStore } from './data/store.ts';
+import { BrandMark, Icon, type IconName } from './ui/icon.tsx';
+import { PageLink } from './ui/link.tsx';
+import { Empty, Failure, IconButton, Page, Skeleton } from './ui/parts.tsx';
+
+interface Section {
+  readonly path: string;
+  readonly name: string;
+  readonly icon: IconName;
+  readonly draw: (rest: string | undefined) => ReactNode;
+}
+
+const ConversationsPage = lazy(async () => ({ default: (await import('./pages/conversations/conversations-page.tsx')).ConversationsPage }));
+const EventsPage = lazy(async () => ({ default: (await import('./pages/events/events-page.tsx')).EventsPage }));
+const AgentsPage = lazy(async () => ({ default: (await import('./pages/agents/agents-page.tsx')).AgentsPage }));
+const TokensPage = lazy(async () => ({ default: (await import('./pages/tokens/tokens-page.tsx')).TokensPage }));
+const ExplorerPage = lazy(async () => ({ default: (await import('./pages/explorer/explorer-page.tsx')).ExplorerPage }));
+
+const sections: readonly Section[] = [
+  { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
+  { path: '/conversations', name: 'Conversations', icon: 'list', draw: () => <ConversationsPage /> },
+  { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
+  { path: '/agents', name: 'Agents & models', icon: 'agent', draw: () => <AgentsPage /> },
+  { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },
+  { path: '/explorer', name: 'API explorer', icon: 'code', draw: (method) => <ExplorerPage method={method} /> },
+];
+
+/** The frame of all pages: navigation, state of the gateway, and the page of the address. */
+export function Shell() {
+  const path = usePath();
+  const [menuOpen, setMenuOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const section = sections.find((one) => path === one.path || path.startsWith(`${one.path}/`));
+  const rest = section === undefined ? undefined : decode(path.slice(section.path.length + 1));
+
+  useEffect(() => {
+    if (path === '/') navigate('/chat', { replace: true });
+  }, [path]);
+  useEffect(() => {
+    document.title = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
+  }, [section]);
+
+  return (
+    <div className="shell">
+      <a
+        className="skip"
+        href="#content"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
+      <header className="top-bar">
+        <IconButton icon="menu" label={menuOpen ? 'Close the menu' : 'Open the menu'} pressed={menuOpen} onClick={() => setMenuOpen(!menuOpen)} />
+        <BrandMark />
+        <span className="brand-name">{section?.name ?? 'Gatehouse'}</span>
+      </header>
+      <div className={menuOpen ? 'side open' : 'side'}>
+        <div className="brand">
+          <BrandMark />
+          <span className="brand-name">Gatehouse</span>
+        </div>
+        <nav aria-label="Pages">
+          {sections.map((one) => (
+            <PageLink key={one.path} to={one.path} className="nav-item" current={one === section} onFollow={() => setMenuOpen(false)}>
+              <Icon name={one.icon} />
+              {one.name}
+            </PageLink>
+          ))}
+        </nav>
+        <SideFoot />
+      </div>
+      {menuOpen && <div className="scrim" aria-hidden="true" onClick={() => setMenuOpen(false)} />}
+      <main id="content" ref={main} tabIndex={-1}>
+        <Guard key={section?.path ?? path}>
+          <Suspense
+            fallback={
+              <div className="page">
+                <Skeleton />
+              </div>
+            }
+          >
+            {section === undefined ? path === '/' ? null : <NoSuchPage /> : section.draw(rest)}
+          </Suspense>
+        </Guard>
+      </main>
+    </div>
+  );
+}
+
+function SideFoot() {
+  const { logOut } = useSession();
+  const chosen = useStore(theme);
+  const next: Record<Theme, { readonly to: Theme; readonly icon: IconName; readonly words: string }> = {
+    system: { to: 'light', icon: 'screen', words: 'Colours as the system says; change to light' },
+    light: { to: 'dark', icon: 'sun', words: 'Light colours; change to dark' },
+    dark: { to: 'system', icon: 'moon', words: 'Dark colours; change to what the system says' },
+  };
+  const { to, icon, words } = next[chosen];
+  return (
+    <div className="side-foot">
+      <StatusButton />
+      <div className="side-tools">
+        <IconButton icon={icon} label={words} onClick={() => setTheme(to)} />
+        <IconButton icon="leave" label="Log out" onClick={logOut} />
+      </div>
+    </div>
+  );
+}
+
+function NoSuchPage() {
+  return (
+    <Page title="No such page">
+      <Empty title="There is nothing at this address">
+        <PageLink to="/chat">Go to the chat</PageLink>
+      </Empty>
+    </Page>
+  );
+}
+
+function decode(text: string): string | undefined {
+  if (text === '') return undefined;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps a fault of one page from taking the others along. */
+class Guard extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
+  override state: { readonly error: unknown } = { error: undefined };
+
+  static getDerivedStateFromError(error: unknown): { readonly error: unknown } {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (error === undefined) return this.props.children;
+    // A part of the page that cannot be loaded is mostly one of a build that was replaced: the page itself is then old.
+    return (
+      <Page title="This page cannot be shown">
+        <Failure error={error} title="Something went wrong." onRetry={() => location.reload()} />
+      </Page>
+    );
+  }
+}

@@ -1,0 +1,26 @@
+import { createStore } from './data/store.ts';
+
+export type Theme = 'system' | 'light' | 'dark';
+
+const storageKey = 'gatehouse.theme';
+
+function stored(): Theme {
+  const value = localStorage.getItem(storageKey);
+  return value === 'light' || value === 'dark' ? value : 'system';
+}
+
+/** Light or dark as the system says, until somebody chooses; the choice is kept for the browser. */
+export const theme = createStore<Theme>(stored());
+
+export function setTheme(next: Theme): void {
+  theme.set(next);
+  if (next === 'system') localStorage.removeItem(storageKey);
+  else localStorage.setItem(storageKey, next);
+  applyTheme();
+}
+
+export function applyTheme(): void {
+  const chosen = theme.get();
+  if (chosen === 'system') delete document.documentElement.dataset['theme'];
+  else document.documentElement.dataset['theme'] = chosen;
+}

@@ -1,0 +1,82 @@
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { Button, Failure, IconButton } from './parts.tsx';
+
+/** A modal dialog of the browser itself: it keeps the focus, closes with Escape and gives the focus back. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+  wide = false,
+}: {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+  readonly wide?: boolean;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const element = dialog.current;
+    const opener = document.activeElement;
+    element?.showModal();
+    return () => {
+      element?.close();
+      if (opener instanceof HTMLElement) opener.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      className={wide ? 'dialog wide' : 'dialog'}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <header>
+        <h2 id={id}>{title}</h2>
+        <IconButton icon="close" label="Close" onClick={onClose} />
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** Asks before something that cannot be undone. */
+export function Confirm({
+  title,
+  children,
+  action,
+  run,
+  onClose,
+}: {
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly action: string;
+  readonly run: () => Promise<void>;
+  readonly onClose: () => void;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const confirm = (): void => {
+    setBusy(true);
+    setError(undefined);
+    run().then(onClose, (failure: unknown) => {
+      setError(failure);
+      setBusy(false);
+    });
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div className="dialog-body">{children}</div>
+      {error !== undefined && <Failure error={error} />}
+      <footer>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="danger" disabled={busy} onClick={confirm}>
+          {busy ? 'Working…' : action}
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,51 @@
+/** Strokes on a grid of 24. */
+const paths = {
+  chat: 'M4 5h16v11H9l-5 4z',
+  list: 'M4 6h16M4 12h16M4 18h10',
+  pulse: 'M3 12h4l3-8 4 16 3-8h4',
+  agent: 'M6 9h12v9H6zM12 9V5M9.5 13v1M14.5 13v1M3 12v3M21 12v3',
+  key: 'M14.5 9.5a4 4 0 1 1-1.2-2.8M12 11l8 8M17 16l2-2',
+  code: 'M8 7l-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14',
+  plus: 'M12 5v14M5 12h14',
+  search: 'M10.5 17a6.5 6.5 0 1 1 0-13 6.5 6.5 0 0 1 0 13zM15.5 15.5L20 20',
+  send: 'M5 12h13M12 5l7 7-7 7',
+  stop: 'M7 7h10v10H7z',
+  retry: 'M4 12a8 8 0 1 0 2.6-5.9M4 4v4.5h4.5',
+  clip: 'M19 11l-7.5 7.5a4.5 4.5 0 0 1-6.4-6.4L13 4.3a3 3 0 0 1 4.2 4.2l-7.6 7.7a1.5 1.5 0 0 1-2.1-2.1l7-7',
+  copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
+  check: 'M5 13l4.5 4.5L19 7',
+  close: 'M6 6l12 12M18 6L6 18',
+  trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5',
+  download: 'M12 4v11M7 10l5 5 5-5M5 20h14',
+  pause: 'M8 5v14M16 5v14',
+  play: 'M7 5l12 7-12 7z',
+  menu: 'M4 7h16M4 12h16M4 17h16',
+  sun: 'M12 16a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM12 3v2M12 19v2M3 12h2M19 12h2M5.6 5.6L7 7M17 17l1.4 1.4M5.6 18.4L7 17M17 7l1.4-1.4',
+  moon: 'M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z',
+  screen: 'M3 5h18v11H3zM9 20h6M12 16v4',
+  leave: 'M14 4H5v16h9M10 12h10M16 8l4 4-4 4',
+  chevron: 'M9 6l6 6-6 6',
+  warning: 'M12 4l9 16H3zM12 10v4M12 17v.5',
+  edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
+  file: 'M6 3h8l4 4v14H6zM14 3v4h4',
+} as const;
+
+export type IconName = keyof typeof paths;
+
+/** Decoration only: what it stands for is always said in words beside it or in the label around it. */
+export function Icon({ name }: { readonly name: IconName }) {
+  return (
+    <svg className="icon" viewBox="0 0 24 24" aria-hidden="true">
+      <path d={paths[name]} />
+    </svg>
+  );
+}
+
+export function BrandMark() {
+  return (
+    <svg className="brand-mark" viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="8" />
+      <path d="M7 25V9h3.6v2.6h3V9h4.8v2.6h3V9H25v16h-5.4v-4.4a3.6 3.6 0 0 0-7.2 0V25z" />
+    </svg>
+  );
+}

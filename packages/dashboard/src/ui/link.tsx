@@ -1,0 +1,33 @@
+import type { ReactNode } from 'react';
+import { navigate } from '../router.ts';
+
+/** A link to another page of the dashboard; opened elsewhere (new tab, new window) by the browser itself. */
+export function PageLink({
+  to,
+  className,
+  current = false,
+  onFollow,
+  children,
+}: {
+  readonly to: string;
+  readonly className?: string;
+  readonly current?: boolean;
+  readonly onFollow?: () => void;
+  readonly children: ReactNode;
+}) {
+  return (
+    <a
+      href={to}
+      className={className}
+      aria-current={current ? 'page' : undefined}
+      onClick={(event) => {
+        if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+        event.preventDefault();
+        navigate(to);
+        onFollow?.();
+      }}
+    >
+      {children}
+    </a>
+  );
+}

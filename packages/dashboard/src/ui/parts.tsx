@@ -1,0 +1,179 @@
+import { type ReactNode, useId } from 'react';
+import { describeError } from '../data/errors.ts';
+import { Icon, type IconName } from './icon.tsx';
+
+export interface ButtonProps {
+  readonly children: ReactNode;
+  readonly icon?: IconName;
+  readonly look?: 'primary' | 'plain' | 'quiet' | 'danger';
+  readonly small?: boolean;
+  readonly disabled?: boolean;
+  readonly submit?: boolean;
+  readonly onClick?: () => void;
+  readonly label?: string;
+}
+
+export function Button({ children, icon, look = 'plain', small = false, disabled = false, submit = false, onClick, label }: ButtonProps) {
+  return (
+    <button
+      type={submit ? 'submit' : 'button'}
+      className={['button', look === 'plain' ? '' : look, small ? 'small' : ''].filter(Boolean).join(' ')}
+      disabled={disabled}
+      onClick={onClick}
+      aria-label={label}
+    >
+      {icon !== undefined && <Icon name={icon} />}
+      {children}
+    </button>
+  );
+}
+
+/** A button that is only a picture; its name is for everyone who cannot see it, and shown on hover. */
+export function IconButton({
+  icon,
+  label,
+  onClick,
+  disabled = false,
+  pressed,
+}: {
+  readonly icon: IconName;
+  readonly label: string;
+  readonly onClick: () => void;
+  readonly disabled?: boolean;
+  readonly pressed?: boolean;
+}) {
+  return (
+    <button type="button" className="icon-button" aria-label={label} title={label} aria-pressed={pressed} disabled={disabled} onClick={onClick}>
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+/** A field with its name above and, when given, words of help below. */
+export function Field({
+  label,
+  hint,
+  wide = false,
+  children,
+}: {
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly wide?: boolean;
+  readonly children: (id: string, hintId: string | undefined) => ReactNode;
+}) {
+  const id = useId();
+  const hintId = hint === undefined ? undefined : `${id}-hint`;
+  return (
+    <div className={wide ? 'field wide' : 'field'}>
+      <label htmlFor={id}>{label}</label>
+      {children(id, hintId)}
+      {hint !== undefined && (
+        <p className="hint" id={hintId}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export type Tone = 'neutral' | 'good' | 'warn' | 'bad' | 'accent';
+
+export function Badge({ children, tone = 'neutral' }: { readonly children: ReactNode; readonly tone?: Tone }) {
+  return <span className={`badge ${tone}`}>{children}</span>;
+}
+
+/** Says that something failed, why, and how to go on. */
+export function Failure({
+  error,
+  onRetry,
+  title,
+}: {
+  readonly error: unknown;
+  readonly onRetry?: (() => void) | undefined;
+  readonly title?: string;
+}) {
+  const { message, details, requestId } = describeError(error);
+  return (
+    <div className="notice bad" role="alert">
+      <Icon name="warning" />
+      <div>
+        {title !== undefined && <strong>{title} </strong>}
+        {message}
+        {details.length > 0 && (
+          <ul>
+            {details.map((detail) => (
+              <li key={detail}>{detail}</li>
+            ))}
+          </ul>
+        )}
+        {requestId !== undefined && <p className="hint">Request {requestId}</p>}
+      </div>
+      {onRetry !== undefined && (
+        <Button small icon="retry" onClick={onRetry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+export function Notice({ children, tone = 'neutral' }: { readonly children: ReactNode; readonly tone?: Tone }) {
+  return <div className={`notice ${tone}`}>{children}</div>;
+}
+
+export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <p className="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Lines in the place of what is being loaded. */
+export function Skeleton({ lines = 4 }: { readonly lines?: number }) {
+  return (
+    <div className="skeleton" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, line) => (
+        <span key={line} />
+      ))}
+    </div>
+  );
+}
+
+/** The frame of every page: its name, what can be done, its content. */
+export function Page({
+  title,
+  lead,
+  actions,
+  children,
+}: {
+  readonly title: string;
+  readonly lead?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}) {
+  return (
+    <div className="page">
+      <header className="page-head">
+        <div>
+          <h1>{title}</h1>
+          {lead !== undefined && <p className="lead">{lead}</p>}
+        </div>
+        {actions !== undefined && <div className="actions">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}
+
+/** In place of a page that only administration may see. */
+export function AdminOnly({ title }: { readonly title: string }) {
+  return (
+    <Page title={title}>
+      <Empty title="This needs a token with the scope admin">
+        <p>The token of this tab may chat and see its own conversations. Log in with another one to administrate the gateway.</p>
+      </Empty>
+    </Page>
+  );
+}

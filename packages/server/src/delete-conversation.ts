@@ -1,0 +1,10 @@
+import { forgetReceipts } from './features/receipts/store.ts';
+import { type Archival, archiveConversation, type ConversationRow } from './features/sessions/store.ts';
+import { operation } from './kernel/db/operation.ts';
+
+/** Archive, removal, audit row and the answers that idempotency keys would still return, all or none. */
+export const deleteConversation = operation('sessions.delete', async (tx, input: Archival): Promise<ConversationRow> => {
+  const conversation = await archiveConversation(tx, input);
+  await forgetReceipts(tx, conversation.ref);
+  return conversation;
+});

@@ -1,0 +1,202 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { startTestServer } from '@gatehouse/testkit';
+import { expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import * as z from 'zod';
+import type { Tool } from '../../runtime/tool.ts';
+
+const canary = 'the-canary-sings-at-midnight';
+const Value = z.union([
+  z.object({ stringValue: z.string() }).transform((value) => value.stringValue),
+  z.object({ intValue: z.coerce.number() }).transform((value) => value.intValue),
+  z.object({ doubleValue: z.number() }).transform((value) => value.doubleValue),
+  z
+    .object({ arrayValue: z.object({ values: z.array(z.object({ stringValue: z.string() })) }) })
+    .transform((value) => value.arrayValue.values.map((each) => each.stringValue)),
+]);
+const Attributes = z
+  .array(z.object({ key: z.string(), value: Value }))
+  .transform((all) => Object.fromEntries(all.map(({ key, value }) => [key, value])));
+const Export = z.object({
+  resourceSpans: z.array(
+    z.object({
+      resource: z.object({ attributes: Attributes }),
+      scopeSpans: z.array(
+        z.object({
+          spans: z.array(
+            z.object({
+              traceId: z.string(),
+              spanId: z.string(),
+              parentSpanId: z.string().optional(),
+              name: z.string(),
+              kind: z.int(),
+              startTimeUnixNano: z.coerce.bigint(),
+              endTimeUnixNano: z.coerce.bigint(),
+              attributes: Attributes,
+              status: z.object({ code: z.int().optional() }),
+            }),
+          ),
+        }),
+      ),
+    }),
+  ),
+});
+type Sent = z.output<typeof Export>['resourceSpans'][number]['scopeSpans'][number]['spans'][number];
+
+/** A collector that keeps what it is sent. */
+async function startCollector() {
+  const bodies: string[] = [];
+  const keys = new Set<string | undefined>();
+  const server = createServer((incoming, outgoing) => {
+    let text = '';
+    keys.add(incoming.headers['x-key']?.toString());
+    incoming.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    incoming.on('end', () => {
+      bodies.push(text);
+      outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`,
+    keys,
+    bodies,
+    spans: (): Sent[] =>
+      bodies.flatMap((body) => Export.parse(JSON.parse(body)).resourceSpans.flatMap((one) => one.scopeSpans.flatMap((scope) => scope.spans))),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** `name` of each span with those of its children, from the one without a parent among them. */
+function tree(spans: readonly Sent[], parent?: string): object {
+  const children = spans
+    .filter((span) => (parent === undefined ? !spans.some((other) => other.spanId === span.parentSpanId) : span.parentSpanId === parent))
+    .toSorted((a, b) => Number(a.startTimeUnixNano - b.startTimeUnixNano));
+  return children.map((span) => ({ [span.name]: tree(spans, span.spanId) }));
+}
+
+const tool: Tool = {
+  name: 'look_up',
+  description: 'Looks something up.',
+  args: z.strictObject({ what: z.string() }),
+  risk: 'read',
+  effect: 'pure',
+  timeoutMs: 1_000,
+  run: async () => ({ content: `found ${canary}` }),
+};
+
+const traced = (endpoint: string, sampleRatio = 1) =>
+  startTestServer({
+    tools: [tool],
+    config: {
+      observability: { traces: { endpoint, headers: { 'x-key': 'collector-key' }, sampleRatio } },
+      agents: { default: { model: 'mock/mock-fast', tools: { allow: ['look_up'] } } },
+    },
+  });
+
+const callId = { id: 'c1', name: 'look_up', arguments: JSON.stringify({ what: canary }) };
+
+it('tells of a chat with a tool as one tree below the caller’s own span, and never what was said', async () => {
+  await using collector = await startCollector();
+  await using server = await traced(collector.endpoint);
+  server.provider.queue({ toolCalls: [callId], usage: { input: 100, output: 10 } }, { text: `About ${canary}.`, usage: { input: 120, output: 20 } });
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const response = await fetch(`${server.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${server.token}`,
+      'content-type': 'application/json',
+      traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
+    },
+    body: JSON.stringify({ model: 'mock/mock-fast', messages: [{ role: 'user', content: `Tell me of ${canary}` }] }),
+  });
+  expect(await response.text()).toContain(canary);
+  await expect.poll(() => collector.spans().length, { timeout: 5_000 }).toBe(5);
+
+  const spans = collector.spans();
+  expect(tree(spans)).toEqual([
+    {
+      'POST /v1/chat/completions': [{ 'invoke_agent default': [{ 'chat mock-fast': [] }, { 'execute_tool look_up': [] }, { 'chat mock-fast': [] }] }],
+    },
+  ]);
+  const byName = (name: string) => spans.filter((span) => span.name === name).toSorted((a, b) => Number(a.startTimeUnixNano - b.startTimeUnixNano));
+  const [door] = byName('POST /v1/chat/completions');
+  expect(door).toMatchObject({
+    traceId,
+    parentSpanId: '00f067aa0ba902b7',
+    kind: 2,
+    attributes: { 'http.route': '/v1/chat/completions', 'http.response.status_code': 200 },
+  });
+  const [agent] = byName('invoke_agent default');
+  expect(agent?.attributes).toMatchObject({
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.agent.id': 'default',
+    'gen_ai.conversation.id': expect.stringMatching(/^cv_/),
+    'gen_ai.usage.input_tokens': 220,
+    'gen_ai.usage.output_tokens': 30,
+    'gen_ai.response.finish_reasons': ['stop'],
+  });
+  expect(byName('chat mock-fast').map((span) => [span.kind, span.attributes])).toEqual([
+    [3, expect.objectContaining({ 'gen_ai.provider.name': 'mock', 'gen_ai.request.model': 'mock-fast', 'gen_ai.usage.input_tokens': 100 })],
+    [3, expect.objectContaining({ 'gen_ai.response.finish_reasons': ['stop'], 'gen_ai.usage.output_tokens': 20 })],
+  ]);
+  expect(byName('execute_tool look_up')[0]?.attributes).toMatchObject({
+    'gen_ai.tool.name': 'look_up',
+    'gen_ai.conversation.id': agent?.attributes['gen_ai.conversation.id'],
+  });
+  expect(collector.keys).toEqual(new Set(['collector-key']));
+  const all = collector.bodies.join('');
+  for (const secret of [canary, server.token, 'mock-key']) expect(all).not.toContain(secret);
+});
+
+it('a call over a WebSocket begins a trace under the id that the answer names; failures are marked without their words', async () => {
+  await using collector = await startCollector();
+  await using server = await traced(collector.endpoint);
+  server.provider.queue({ status: 400, error: { message: `no ${canary}` } });
+  const socket = new WebSocket(`${server.url.replace('http', 'ws')}/ws`, { headers: { authorization: `Bearer ${server.token}` } });
+  const reply = await new Promise<string>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('open', () => socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'agent.execute', params: { message: canary } })));
+    socket.on('message', (data: Buffer) => resolve(data.toString()));
+  });
+  socket.terminate();
+  expect(JSON.parse(reply)).toMatchObject({ id: 1 });
+  await expect.poll(() => collector.spans().length, { timeout: 5_000 }).toBe(3);
+  const spans = collector.spans();
+  expect(tree(spans)).toEqual([{ 'agent.execute': [{ 'invoke_agent default': [{ 'chat mock-fast': [] }] }] }]);
+  expect(new Set(spans.map((span) => span.traceId)).size).toBe(1);
+  const chat = spans.find((span) => span.name === 'chat mock-fast');
+  expect(chat).toMatchObject({ status: { code: 2 }, attributes: { 'error.type': 'bad_request' } });
+  expect(collector.bodies.join('')).not.toContain(canary);
+});
+
+it('keeps the share that is asked for, and obeys the caller’s own decision', async () => {
+  await using collector = await startCollector();
+  {
+    await using server = await traced(collector.endpoint, 0);
+    const ping = (traceparent?: string) =>
+      fetch(`${server.url}/rpc`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json', ...(traceparent !== undefined && { traceparent }) },
+        body: '{"jsonrpc":"2.0","id":1,"method":"system.ping"}',
+      });
+    await ping();
+    await ping('00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00');
+    await ping('00-5bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
+  }
+  // The end of the server has sent what was left.
+  expect(tree(collector.spans())).toEqual([{ 'POST /rpc': [{ 'system.ping': [] }] }]);
+  expect(collector.spans()[0]?.traceId).toBe('5bf92f3577b34da6a3ce929d0e0e4736');
+});
+
+it('a collector that is not there disturbs nothing', async () => {
+  const server = await traced('http://127.0.0.1:9/v1/traces');
+  expect(await server.client.call('system.ping', {})).toMatchObject({ pong: true });
+  const begun = performance.now();
+  await server[Symbol.asyncDispose]();
+  expect(performance.now() - begun).toBeLessThan(4_500);
+});

@@ -1,0 +1,26 @@
+import * as z from 'zod';
+import type { EventsApi } from '../../features/events/api.ts';
+import type { HttpCall } from '../http-call.ts';
+import { parseQuery } from '../query.ts';
+import { sendJsonText } from '../reply.ts';
+
+const maxEntries = 100;
+
+const Query = z.strictObject({
+  limit: z
+    .string()
+    .regex(/^\d{1,15}$/, { error: `expected a whole number from 1 to ${maxEntries}` })
+    .default('50')
+    .transform((text) => Math.min(Math.max(Number(text), 1), maxEntries)),
+});
+
+/** `GET /api/activity`: what happened lately, as far as the token may see it. */
+export function createActivityRoute({ events }: { readonly events: EventsApi }): (call: HttpCall) => Promise<void> {
+  return async (call) => {
+    const { limit } = parseQuery(Query, call);
+    const found = await events.recent(call.context().identity, limit);
+    // The payloads are JSON already.
+    const entries = found.map(({ id, kind, atMs, json }) => `{"id":${id},"event":"${kind}","payload":${json},"timestamp":${atMs}}`);
+    sendJsonText(call, 200, `{"entries":[${entries.join(',')}],"count":${entries.length}}`);
+  };
+}

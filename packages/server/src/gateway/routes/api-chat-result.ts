@@ -1,0 +1,37 @@
+import type { ApiChatResult } from '@gatehouse/contract';
+import type { KeptOutcome } from '../../features/receipts/api.ts';
+import { AppError } from '../../kernel/app-error.ts';
+
+/** The answer of `/api/chat` and the data of `done`. */
+export function toChatResult({ text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, failure }: KeptOutcome): ApiChatResult {
+  return { response: text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, ...(failure !== undefined && { failure }) };
+}
+
+/** The error that a turn is for a client that has nothing of its answer; undefined where an empty answer is the truth. */
+export function failureOf({ finishReason, failure }: KeptOutcome): AppError | undefined {
+  if (failure === undefined) return undefined;
+  const { message, kind, retryAfterMs } = failure;
+  const retry = retryAfterMs === undefined ? {} : { retryAfterMs };
+  switch (finishReason) {
+    case 'budget_exceeded':
+      return new AppError('rate_limited', message, retry);
+    case 'context_exhausted':
+      return new AppError('invalid_params', message, { param: 'message' });
+    case 'provider_degraded':
+      return new AppError(kind === 'rate_limit' ? 'rate_limited' : 'unavailable', message, retry);
+    case 'circuit_open':
+    case 'aborted':
+      return new AppError('unavailable', message, retry);
+    case 'timeout':
+      return new AppError('timeout', message, retry);
+    case 'error':
+      return new AppError('internal', message, retry);
+    default:
+      return undefined;
+  }
+}
+
+/** Whether a turn that failed after some text is an early end, which the client may keep, rather than a fault. */
+export function endedEarly({ finishReason }: KeptOutcome): boolean {
+  return finishReason === 'budget_exceeded' || finishReason === 'context_exhausted';
+}

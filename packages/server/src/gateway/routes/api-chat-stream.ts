@@ -1,0 +1,108 @@
+import type { ApiChatGap } from '@gatehouse/contract';
+import type { KeptOutcome } from '../../features/receipts/api.ts';
+import type { TurnRequest } from '../../features/turns/api.ts';
+import { AppError, toAppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { TurnSink } from '../../runtime/turn.ts';
+import type { HttpCall } from '../http-call.ts';
+import { refuseQueryToken } from '../query.ts';
+import { logFailure, sendError } from '../reply.ts';
+import { SseWriter } from '../sse-writer.ts';
+import type { ApiChatDeps } from './api-chat.ts';
+import { idempotencyKeyOf, lastEventIdOf, readChatRequest } from './api-chat-request.ts';
+import { endedEarly, failureOf, toChatResult } from './api-chat-result.ts';
+
+/** `POST /api/chat/stream` (http-gateway.md §2.9, §4.6; decisions §4). */
+export function createApiChatStreamRoute(deps: ApiChatDeps): (call: HttpCall) => Promise<void> {
+  return async (call) => {
+    refuseQueryToken(call);
+    const key = idempotencyKeyOf(call);
+    const after = lastEventIdOf(call);
+    if (key === undefined && after !== undefined)
+      throw new AppError('invalid_params', 'Last-Event-ID: only a turn under an Idempotency-Key can be continued', { param: 'Last-Event-ID' });
+    const request = await readChatRequest(call, deps.bodyLimit);
+    const context = call.context();
+    const stream = new ChatStream(call, deps, after ?? 0);
+    try {
+      stream.finish(await (key === undefined ? deps.turns.execute(request, context, stream.sink) : stream.follow(key, request, context)));
+    } catch (error) {
+      stream.fail(error);
+    }
+  };
+}
+
+/** One reader's stream. The status is decided by what comes first: text, or a failure. */
+class ChatStream {
+  readonly #call: HttpCall;
+  readonly #deps: ApiChatDeps;
+  readonly #after: number;
+  readonly #writer: SseWriter;
+  #keyed = false;
+  #begun = false;
+
+  constructor(call: HttpCall, deps: ApiChatDeps, after: number) {
+    this.#call = call;
+    this.#deps = deps;
+    this.#after = after;
+    this.#writer = new SseWriter(call, { clock: deps.clock, ...(deps.keepAliveMs !== undefined && { keepAliveMs: deps.keepAliveMs }) });
+  }
+
+  /** Of a turn that runs for this reader alone: it waits for the reader, and nothing of it can be continued. */
+  get sink(): TurnSink {
+    return {
+      text: (fragment) => this.#token(fragment),
+      flush: () => this.#writer.flush(),
+      drained: () => this.#writer.drained(),
+    };
+  }
+
+  /** Passes on what the turn under the key streams, from the fragment behind `Last-Event-ID` on. */
+  async follow(key: string, request: TurnRequest, context: CallContext): Promise<KeptOutcome> {
+    this.#keyed = true;
+    const turn = await this.#deps.receipts.execute({ key, after: this.#after }, request, context);
+    for (let text = await turn.next(); text !== undefined; text = await turn.next()) {
+      if (text.gap) this.#gap(text.fragments.length === 0 ? null : text.firstId);
+      let id = text.firstId;
+      for (const fragment of text.fragments) this.#token(fragment, id++);
+      if (!this.#writer.flush()) await this.#writer.drained();
+    }
+    // Who left does not wait for the end of the turn.
+    if (context.signal.aborted) throw new AppError('cancelled', 'The client left');
+    return turn.outcome;
+  }
+
+  finish(outcome: KeptOutcome): void {
+    // What no model streamed to this reader: the answer of a command, or of a turn that ended before it came.
+    if (!this.#begun && this.#after === 0 && outcome.text !== '') this.#token(JSON.stringify(outcome.text).slice(1, -1), this.#keyed ? 1 : undefined);
+    const failure = failureOf(outcome);
+    if (failure === undefined || (endedEarly(outcome) && (this.#begun || this.#after > 0))) {
+      this.#push(`event: done\ndata: ${JSON.stringify(toChatResult(outcome))}\n\n`);
+      this.#writer.end();
+    } else this.fail(failure);
+  }
+
+  fail(failure: unknown): void {
+    if (this.#begun || this.#writer.started) {
+      const error = toAppError(failure);
+      logFailure(this.#call, error, this.#deps.log);
+      this.#writer.fail(error);
+    } else {
+      this.#writer.cancel();
+      sendError(this.#call, failure, this.#deps.log);
+    }
+  }
+
+  /** `fragment` is the inside of a JSON string literal, as it came from upstream. */
+  #token(fragment: string, id?: number): void {
+    this.#push(`event: token\n${id === undefined ? '' : `id: ${id}\n`}data: {"delta":"${fragment}"}\n\n`);
+  }
+
+  #gap(resumesAt: number | null): void {
+    this.#push(`event: gap\ndata: ${JSON.stringify({ resumesAt } satisfies ApiChatGap)}\n\n`);
+  }
+
+  #push(text: string): void {
+    this.#begun = true;
+    this.#writer.push(text);
+  }
+}

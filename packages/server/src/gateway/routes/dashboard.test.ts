@@ -1,0 +1,158 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { type IncomingHttpHeaders, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
+import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const page = '<!doctype html><title>Dashboard</title>';
+const script = `console.log('${'x'.repeat(2000)}');`;
+const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+let dir: string;
+let server: TestServer;
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'gatehouse-dashboard-'));
+  const dist = join(dir, 'dist');
+  await mkdir(join(dist, 'assets', 'nested'), { recursive: true });
+  await writeFile(join(dir, 'secret.txt'), 'not for anybody');
+  await writeFile(join(dist, 'index.html'), page);
+  await writeFile(join(dist, 'assets', 'index-1.js'), script);
+  await writeFile(join(dist, 'assets', 'index-1.js.br'), brotliCompressSync(script));
+  await symlink(join(dir, 'secret.txt'), join(dist, 'assets', 'linked.txt'));
+  server = await startTestServer({ config: { gateway: { web: { distPath: dist } } } });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(dir, { recursive: true, force: true });
+});
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** The path as it is written and the body as it comes: `fetch` would tidy up the one and unpack the other. */
+function ask(url: string, path: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<Answer> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const call = request({ hostname, port, path, headers, method }, (answer) => {
+      const parts: Buffer[] = [];
+      answer.on('data', (part: Buffer) => parts.push(part));
+      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts) }));
+      answer.on('error', reject);
+    });
+    call.on('error', reject).end();
+  });
+}
+
+const get = (path: string, headers: Readonly<Record<string, string>> = {}, method?: string) => ask(server.url, path, headers, method);
+
+describe('the page', () => {
+  test('is answered at / with a policy that lets nothing else in', async () => {
+    const { status, headers, body } = await get('/', html);
+    expect([status, body.toString()]).toEqual([200, page]);
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(headers['cache-control']).toBe('no-cache');
+    expect(headers['content-security-policy']).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+    );
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+    });
+  });
+
+  test.each(['/chat', '/chat/cv_0', '/explorer/agents.list', '/a/b/c'])('is answered at %s too when a browser opens it', async (path) => {
+    const { status, headers, body } = await get(path, html);
+    expect([status, body.toString(), headers['cache-control']]).toEqual([200, page, 'no-cache']);
+  });
+
+  test('is not sent again to who has it', async () => {
+    const { headers } = await get('/', html);
+    const again = await get('/', { ...html, 'if-none-match': String(headers['etag']) });
+    expect([again.status, again.body.length]).toEqual([304, 0]);
+  });
+
+  test('has a head', async () => {
+    const { status, headers, body } = await get('/chat', html, 'HEAD');
+    expect([status, headers['content-length'], body.length]).toEqual([200, String(page.length), 0]);
+  });
+
+  test('opens from a link on another site, but not inside one', async () => {
+    const fromElsewhere = { ...html, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
+    expect((await get('/', { ...fromElsewhere, 'sec-fetch-dest': 'document' })).status).toBe(200);
+    expect((await get('/', { ...fromElsewhere, 'sec-fetch-dest': 'iframe' })).status).toBe(403);
+    expect((await get('/', { ...html, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'script' })).status).toBe(403);
+  });
+});
+
+describe('what is no page', () => {
+  test.each(['/api/none', '/v1/none', '/media/none/none', '/hooks', '/rpc/none', '/mcp', '/nothing.js', '/assets/gone-1.js', '/assets/'])(
+    'stays missing: %s',
+    async (path) => {
+      const { status, headers, body } = await get(path, html);
+      expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
+      expect(body.toString()).not.toContain('doctype');
+    },
+  );
+
+  test('stays missing for programs', async () => {
+    const { status, body } = await get('/chat', { accept: '*/*' });
+    expect([status, JSON.parse(body.toString())]).toEqual([404, { error: 'No such path', code: 'not_found', requestId: expect.any(String) }]);
+    expect((await get('/chat', html, 'POST')).status).toBe(404);
+  });
+});
+
+describe('an asset', () => {
+  test('is kept for ever, packed when the client takes it', async () => {
+    const packed = await get('/assets/index-1.js', { 'accept-encoding': 'gzip, br' });
+    expect(packed.headers).toMatchObject({
+      'content-encoding': 'br',
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+    });
+    expect(brotliDecompressSync(packed.body).toString()).toBe(script);
+    for (const accept of ['gzip', 'br;q=0', '']) {
+      const plain = await get('/assets/index-1.js', { 'accept-encoding': accept });
+      expect([plain.headers['content-encoding'], plain.body.toString()]).toEqual([undefined, script]);
+      expect(plain.headers['etag']).not.toBe(packed.headers['etag']);
+    }
+  });
+
+  test.each([
+    '/assets/../index.html',
+    '/assets/../../secret.txt',
+    '/assets/..%2f..%2fsecret.txt',
+    '/assets/%2e%2e/%2e%2e/secret.txt',
+    '/assets/..\\..\\secret.txt',
+    '/assets/linked.txt',
+    '/assets/nested',
+    '/assets/index-1.js%00.txt',
+    '/assets/index-1.js.br',
+    '/assets/__proto__',
+  ])('is one of the build, nothing else: %s', async (path) => {
+    const { status, body } = await get(path, html);
+    expect(status).toBe(404);
+    expect(body.toString()).not.toContain('not for anybody');
+  });
+});
+
+test('without the web part there is neither', async () => {
+  await using other = await startTestServer({ config: { gateway: { web: { enabled: false, distPath: join(dir, 'dist') } } } });
+  for (const path of ['/', '/chat', '/assets/index-1.js']) expect((await ask(other.url, path, html)).status).toBe(404);
+});
+
+test('without a build the answer says how to make one', async () => {
+  await using other = await startTestServer({ config: { gateway: { web: { distPath: join(dir, 'none') } } } });
+  const { status, body } = await ask(other.url, '/', html);
+  expect([status, JSON.parse(body.toString())]).toMatchObject([404, { error: expect.stringContaining('npm run build') }]);
+  expect((await ask(other.url, '/chat', html)).status).toBe(404);
+});

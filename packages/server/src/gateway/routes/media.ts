@@ -1,0 +1,88 @@
+import { MediaId, MediaPage } from '@gatehouse/contract';
+import type { MediaLibrary, Upload } from '../../features/media/api.ts';
+import { AppError } from '../../kernel/app-error.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { HttpCall } from '../http-call.ts';
+import { issuesOf, sentenceOf } from '../issues.ts';
+import { pacedBody } from '../paced-body.ts';
+import { sendEmpty, sendJson } from '../reply.ts';
+import { sendMedium } from './media-download.ts';
+import { multipartOverheadBytes, multipartUpload } from './multipart-upload.ts';
+
+export interface MediaRoutesDeps {
+  readonly media: MediaLibrary;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+type RouteHandler = (call: HttpCall) => Promise<void>;
+
+/** Upload, download, list and removal of media (http-gateway.md §4.7). A medium that is not the caller's is one that does not exist. */
+export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'upload' | 'list' | 'get' | 'info' | 'remove', RouteHandler>> {
+  const { media } = deps;
+  return {
+    async upload(call) {
+      try {
+        const info = await media.save(await uploadOf(call, deps), call.context());
+        call.setHeader('location', `/media/${info.mediaId}`);
+        sendJson(call, 201, info);
+      } catch (error) {
+        if (!call.incoming.complete) {
+          // What is left of the body must not be taken for a request.
+          call.setHeader('connection', 'close');
+          call.discardsBody = true;
+        }
+        throw error;
+      }
+    },
+    async list(call) {
+      const page = MediaPage.safeParse(Object.fromEntries(new URLSearchParams(call.search)));
+      if (!page.success) throw invalidQuery(page.error);
+      sendJson(call, 200, await media.list(page.data, call.context()));
+    },
+    async get(call) {
+      await using medium = await media.open(idOf(call), call.context());
+      await sendMedium(call, medium, deps);
+    },
+    async info(call) {
+      sendJson(call, 200, await media.find(idOf(call), call.context()));
+    },
+    async remove(call) {
+      await media.remove(idOf(call), call.context());
+      sendEmpty(call, 204);
+    },
+  };
+}
+
+/** As it was sent, undecoded: no encoding leads to a name that the rule did not see. */
+function idOf(call: HttpCall): string {
+  const id = MediaId.safeParse(call.params['id']);
+  if (!id.success) throw new AppError('invalid_params', `mediaId: ${sentenceOf(issuesOf(id.error))}`, { param: 'mediaId' });
+  return id.data;
+}
+
+async function uploadOf(call: HttpCall, { media, clock }: MediaRoutesDeps): Promise<Upload> {
+  const { headers } = call.incoming;
+  const contentType = headers['content-type'];
+  const declared = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
+  if (contentType === undefined || !/^multipart\/form-data\s*(;|$)/i.test(contentType))
+    return { body: pacedBody(call, { limit: media.maxFileBytes, clock }), contentType, fileName: fileNameOf(call), size: declared };
+  const limit = media.maxFileBytes + multipartOverheadBytes;
+  if (declared !== undefined && declared > limit)
+    throw new AppError('payload_too_large', `The file must not be larger than ${media.maxFileBytes} bytes (media.maxFileBytes)`);
+  return multipartUpload(contentType, pacedBody(call, { limit, clock }));
+}
+
+/** A raw body has no place for a name; the query has. */
+function fileNameOf(call: HttpCall): string | undefined {
+  const query = new URLSearchParams(call.search);
+  for (const name of query.keys())
+    if (name !== 'fileName') throw new AppError('invalid_params', `${name}: unknown parameter, expected fileName or none`, { param: name });
+  return query.get('fileName') ?? undefined;
+}
+
+function invalidQuery(error: Parameters<typeof issuesOf>[0]): AppError {
+  const found = issuesOf(error);
+  return new AppError('invalid_params', sentenceOf(found), { param: found.issues[0]?.path ?? 'query', issues: found.issues });
+}

@@ -1,0 +1,118 @@
+import type { ResponseObject, ResponseOutputItem, ResponseRequest } from '@gatehouse/contract';
+import type { TurnOutcome } from '../../../features/turns/api.ts';
+import type { AppError } from '../../../kernel/app-error.ts';
+import type { ToolCall } from '../../../llm/model.ts';
+import { failureOf, isEarlyEnd } from '../v1-failure.ts';
+
+type Status = ResponseOutputItem['status'];
+
+/** Ids of the items of a response hold its own, so that a reference to one finds where it is kept. */
+export function itemId(prefix: 'msg' | 'fc', responseId: string, index: number): string {
+  return `${prefix}${responseId.slice('resp'.length)}_${index}`;
+}
+
+/** The response that an item of this id would belong to; undefined for ids that were not made here. */
+export function responseOfItem(id: string): string | undefined {
+  const uuid = /^(?:msg|fc)_([0-9a-f-]{36})_\d+$/.exec(id)?.[1];
+  return uuid === undefined ? undefined : `resp_${uuid}`;
+}
+
+export function messageItem(responseId: string, status: Status, text?: string): ResponseOutputItem {
+  return { type: 'message', id: itemId('msg', responseId, 0), status, role: 'assistant', content: text === undefined ? [] : [textPart(text)] };
+}
+
+export function textPart(text: string): { type: 'output_text'; text: string; annotations: never[]; logprobs: never[] } {
+  return { type: 'output_text', text, annotations: [], logprobs: [] };
+}
+
+export function callItem(responseId: string, index: number, status: Status, call: ToolCall): ResponseOutputItem {
+  return { type: 'function_call', id: itemId('fc', responseId, index), status, call_id: call.id, name: call.name, arguments: call.arguments };
+}
+
+/** The response as it stands when the turn begins; what the request left open is filled in with the values that hold then. */
+export function openResponse(id: string, createdAt: number, request: ResponseRequest): ResponseObject {
+  return {
+    id,
+    object: 'response',
+    created_at: createdAt,
+    completed_at: null,
+    status: 'in_progress',
+    incomplete_details: null,
+    error: null,
+    model: request.model,
+    previous_response_id: request.previous_response_id ?? null,
+    instructions: request.instructions ?? null,
+    output: [],
+    tools: (request.tools ?? []).map((tool) => ({
+      type: 'function',
+      name: tool.name,
+      description: tool.description ?? null,
+      parameters: tool.parameters ?? null,
+      strict: tool.strict ?? null,
+    })),
+    tool_choice: request.tool_choice ?? 'auto',
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    max_tool_calls: null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    temperature: request.temperature ?? 1,
+    top_p: request.top_p ?? 1,
+    presence_penalty: request.presence_penalty ?? 0,
+    frequency_penalty: request.frequency_penalty ?? 0,
+    top_logprobs: 0,
+    text: { format: formatOf(request), verbosity: 'medium' },
+    reasoning: { effort: request.reasoning?.effort ?? null, summary: request.reasoning?.summary ?? null },
+    truncation: 'auto',
+    store: request.store ?? true,
+    background: false,
+    service_tier: 'default',
+    metadata: request.metadata ?? {},
+    user: request.user ?? null,
+    safety_identifier: request.safety_identifier ?? null,
+    prompt_cache_key: request.prompt_cache_key ?? null,
+    usage: null,
+  };
+}
+
+function formatOf({ text }: ResponseRequest): ResponseObject['text']['format'] {
+  const format = text?.format ?? { type: 'text' as const };
+  if (format.type !== 'json_schema') return format;
+  return { ...format, description: format.description ?? null, strict: format.strict ?? false };
+}
+
+/** The response when its turn is over; `nowMs` is when that was. */
+export function closedResponse(open: ResponseObject, outcome: TurnOutcome, nowMs: number): ResponseObject {
+  const failure = isEarlyEnd(outcome) ? undefined : failureOf(outcome, 'input');
+  const reason = incompleteReason(outcome);
+  const status = failure !== undefined ? 'failed' : reason === undefined ? 'completed' : 'incomplete';
+  const calls = outcome.clientCalls ?? [];
+  const texts =
+    outcome.text === '' && calls.length > 0 ? [] : [messageItem(open.id, status === 'completed' ? 'completed' : 'incomplete', outcome.text)];
+  return {
+    ...open,
+    status,
+    completed_at: status === 'completed' ? Math.floor(nowMs / 1000) : null,
+    incomplete_details: status === 'incomplete' ? { reason: reason ?? outcome.finishReason } : null,
+    error: failure === undefined ? null : errorOf(failure),
+    store: open.store && status !== 'failed',
+    output: [...texts, ...calls.map((call, index) => callItem(open.id, texts.length + index, 'completed', call))],
+    usage: {
+      input_tokens: outcome.tokensUsed.input,
+      input_tokens_details: { cached_tokens: outcome.cachedInput },
+      output_tokens: outcome.tokensUsed.output,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: outcome.tokensUsed.total,
+    },
+  };
+}
+
+/** The turn counts the provider's own length cut as its step limit (decisions §3). */
+function incompleteReason({ finishReason }: TurnOutcome): string | undefined {
+  if (finishReason === 'stop' || finishReason === 'command') return undefined;
+  return finishReason === 'max_steps' || finishReason === 'output_starved' ? 'max_output_tokens' : finishReason;
+}
+
+/** The error of a response that failed after it had begun. */
+export function errorOf(error: AppError): NonNullable<ResponseObject['error']> {
+  const codes: Partial<Record<AppError['code'], string>> = { rate_limited: 'rate_limit_exceeded', invalid_params: 'invalid_prompt' };
+  return { code: codes[error.code] ?? 'server_error', message: error.message };
+}

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { type ResponseObject, ResponseOutputItem, ResponseRequest } from '@gatehouse/contract';
+import type { ResponseRow, ResponsesApi } from '../../../features/responses/api.ts';
+import type { AlongsideRows, CompletionMessage, CompletionRequest, TurnOutcome, TurnsApi } from '../../../features/turns/api.ts';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Log } from '../../../kernel/log.ts';
+import type { ModelMessage } from '../../../llm/model.ts';
+import type { TurnSink } from '../../../runtime/turn.ts';
+import { readJsonBody } from '../../body.ts';
+import type { HttpCall } from '../../http-call.ts';
+import { sendJson } from '../../reply.ts';
+import { parseV1 } from '../v1-body.ts';
+import { failureOf } from '../v1-failure.ts';
+import { responseNames, toWireError } from '../v1-wire-error.ts';
+import { closedResponse, openResponse, responseOfItem } from './body.ts';
+import { type FindItem, toMessages } from './items.ts';
+import { toCompletion } from './request.ts';
+import { streamResponse } from './stream.ts';
+
+export interface ResponseDeps {
+  readonly turns: TurnsApi;
+  readonly responses: ResponsesApi;
+  readonly bodyLimit: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly keepAliveMs?: number | undefined;
+}
+
+const keptMs = 30 * 86_400_000;
+
+/** One response in the making. */
+export interface Answering {
+  /** As it stands before anything came. */
+  readonly open: ResponseObject;
+  /** Runs the turn; the response comes back as it was stored, where it was. */
+  run(sink?: TurnSink): Promise<{ readonly outcome: TurnOutcome; readonly response: ResponseObject }>;
+}
+
+/** `POST /v1/responses` (http-gateway.md §4.5, decisions §3). */
+export function createResponseRoute(deps: ResponseDeps): (call: HttpCall) => Promise<void> {
+  return async (call) => {
+    const body = await readJsonBody(call, deps.bodyLimit);
+    const request = parseV1(ResponseRequest, body);
+    const context = call.context();
+    const input = await toMessages(request.input, itemFinder(deps.responses, context));
+    const previous = request.previous_response_id;
+    const history = previous == null ? undefined : await deps.responses.history(previous, context);
+    const answering = prepare(deps, request, input, toCompletion(request, input, history), context);
+    if (request.stream === true) return streamResponse(deps, call, answering);
+    const { outcome, response } = await answering.run();
+    call.setHeader('x-gatehouse-finish-reason', outcome.finishReason);
+    const failure = failureOf(outcome, 'input');
+    if (failure !== undefined && outcome.text === '') throw failure;
+    sendJson(call, 200, response);
+  };
+}
+
+function prepare(
+  { turns, clock }: ResponseDeps,
+  request: ResponseRequest,
+  input: readonly CompletionMessage[],
+  completion: Omit<CompletionRequest, 'completionId' | 'alongside'>,
+  context: CallContext,
+): Answering {
+  const createdAtMs = clock.now();
+  const open = openResponse(`resp_${randomUUID()}`, Math.floor(createdAtMs / 1000), request);
+  let closed: ResponseObject | undefined;
+  const system = input.flatMap((message) => (message.role === 'system' || message.role === 'developer' ? [message.content] : []));
+  const rowOf = (response: ResponseObject, outcome: TurnOutcome, messages: readonly ModelMessage[]): ResponseRow => ({
+    id: open.id,
+    previousId: open.previous_response_id,
+    principalId: context.identity.principalId,
+    agentId: outcome.agentId,
+    bodyJson: JSON.stringify(response),
+    systemJson: JSON.stringify(system),
+    messagesJson: JSON.stringify(messages),
+    createdAtMs,
+    expiresAtMs: createdAtMs + keptMs,
+  });
+  function ended(outcome: TurnOutcome, added: readonly ModelMessage[], brought: readonly ModelMessage[]): AlongsideRows {
+    closed = closedResponse(open, outcome, clock.now());
+    // A failed one is no ground to go on from.
+    return closed.status === 'failed' || failedUnseen(outcome) ? {} : { response: rowOf(closed, outcome, [...brought, ...added]) };
+  }
+  return {
+    open,
+    async run(sink) {
+      const asked: CompletionRequest = { ...completion, completionId: open.id, ...(open.store && { alongside: { ended } }) };
+      const outcome = await turns.complete(asked, context, sink).catch((error: unknown) => {
+        throw toWireError(error, responseNames);
+      });
+      return { outcome, response: closed ?? closedResponse(open, outcome, clock.now()) };
+    },
+  };
+}
+
+/** Answered by a status: its client never learns the id. */
+function failedUnseen(outcome: TurnOutcome): boolean {
+  return outcome.text === '' && failureOf(outcome, 'input') !== undefined;
+}
+
+/** Each stored response is read once, however many of its items are named. */
+function itemFinder(responses: ResponsesApi, context: CallContext): FindItem {
+  const read = new Map<string, Promise<Readonly<Record<string, unknown>>>>();
+  return async (id, param) => {
+    const missing = new AppError('not_found', `${param}: item not found: ${id}`, { param });
+    const responseId = responseOfItem(id);
+    if (responseId === undefined) throw missing;
+    let body = read.get(responseId);
+    if (body === undefined) read.set(responseId, (body = responses.get(responseId, context)));
+    const { output } = await body.catch((error: unknown) => {
+      throw error instanceof AppError && error.code === 'not_found' ? missing : error;
+    });
+    const item = Array.isArray(output) ? output.map((one) => ResponseOutputItem.parse(one)).find((one) => one.id === id) : undefined;
+    if (item === undefined) throw missing;
+    return item;
+  };
+}

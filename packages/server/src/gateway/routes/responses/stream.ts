@@ -1,0 +1,68 @@
+import type { ResponseObject } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { TurnSink } from '../../../runtime/turn.ts';
+import type { HttpCall } from '../../http-call.ts';
+import { sendError } from '../../reply.ts';
+import { SseWriter } from '../../sse-writer.ts';
+import { failureOf } from '../v1-failure.ts';
+import { errorOf } from './body.ts';
+import type { Answering, ResponseDeps } from './create.ts';
+import { ResponseEvents } from './events.ts';
+
+/** Streams one response. The status is chosen at the first text or the first keep-alive; from then on a failure is an event. */
+export async function streamResponse(deps: Pick<ResponseDeps, 'clock' | 'log' | 'keepAliveMs'>, call: HttpCall, answering: Answering): Promise<void> {
+  const { open } = answering;
+  const writer = new SseWriter(call, { clock: deps.clock, ...(deps.keepAliveMs !== undefined && { keepAliveMs: deps.keepAliveMs }) });
+  const events = new ResponseEvents(open);
+  let produced = false;
+  const sink: TurnSink = {
+    text(fragment) {
+      if (!produced) writer.push(events.begin() + events.beginText());
+      produced = true;
+      writer.push(events.text(fragment));
+    },
+    flush: () => writer.flush(),
+    drained: () => writer.drained(),
+  };
+
+  function end(response: ResponseObject): void {
+    const { status } = response;
+    if (status !== 'in_progress') writer.push(events.end({ ...response, status }));
+    writer.end();
+  }
+
+  function fail(failure: unknown): void {
+    if (!writer.started && !produced) {
+      writer.cancel();
+      sendError(call, failure, deps.log);
+      return;
+    }
+    const error = failure instanceof AppError ? failure : new AppError('internal', 'Internal error', { cause: failure });
+    if (error.details.cause !== undefined)
+      deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause }, 'A streamed response failed');
+    if (!produced) writer.push(events.begin());
+    end({ ...open, status: 'failed', store: false, error: errorOf(error) });
+  }
+
+  let result: Awaited<ReturnType<Answering['run']>>;
+  try {
+    result = await answering.run(sink);
+  } catch (error) {
+    fail(error);
+    return;
+  }
+  const { outcome, response } = result;
+  const failure = failureOf(outcome, 'input');
+  if (failure !== undefined && !produced) {
+    fail(failure);
+    return;
+  }
+  const [first] = response.output;
+  if (first?.type === 'message' && !produced) {
+    // Answers that no model streamed, and those without a word.
+    if (outcome.text === '') writer.push(events.begin() + events.beginText());
+    else sink.text(JSON.stringify(outcome.text).slice(1, -1));
+  } else if (!produced) writer.push(events.begin());
+  for (const [index, item] of response.output.entries()) writer.push(events.item(index, item));
+  end(response);
+}

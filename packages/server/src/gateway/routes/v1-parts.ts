@@ -1,0 +1,54 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { ModelPart } from '../../llm/model.ts';
+import { readDataUrl } from '../../llm/wire/data-url.ts';
+
+const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const typeOfExtension: Readonly<Record<string, string>> = {
+  pdf: 'application/pdf',
+  json: 'application/json',
+  txt: 'text/plain',
+  md: 'text/markdown',
+  csv: 'text/csv',
+  html: 'text/html',
+  xml: 'text/xml',
+  yaml: 'text/yaml',
+  yml: 'text/yaml',
+};
+
+/** An image for a model; which URLs are taken is the turn's to say. */
+export function imagePart(url: string, detail: 'low' | 'high' | 'auto' | null | undefined): ModelPart {
+  return detail == null ? { type: 'image', url } : { type: 'image', url, detail };
+}
+
+/** A file for a model: a PDF goes as it is, text as text. `data` is a base64 `data:` URL, or base64 alone when `name` tells the type. */
+export function filePart(data: string, name: string | null | undefined, param: string): ModelPart {
+  const given = readDataUrl(data) ?? { mediaType: typeOfExtension[extensionOf(name ?? '')], base64: data };
+  const { mediaType } = given;
+  const text = mediaType !== undefined && (mediaType.startsWith('text/') || mediaType === 'application/json');
+  if ((mediaType !== 'application/pdf' && !text) || !base64.test(given.base64))
+    throw new AppError('invalid_params', `${param}: expected base64 of a PDF or of text, as a data: URL or beside a file name that tells its type`, {
+      param,
+    });
+  if (!text) return { type: 'file', url: `data:application/pdf;base64,${given.base64}`, name: name ?? 'file.pdf' };
+  try {
+    const content = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(given.base64, 'base64'));
+    return { type: 'text', text: `File ${JSON.stringify(name ?? 'file')}:\n${content}` };
+  } catch (cause) {
+    throw new AppError('invalid_params', `${param}: the text of the file is not valid UTF-8`, { param, cause });
+  }
+}
+
+/** A user's message of several pieces: text alone is joined by newlines, anything else goes as parts. */
+export function userMessage(pieces: readonly ModelPart[]): {
+  readonly role: 'user';
+  readonly content: string;
+  readonly parts?: readonly ModelPart[];
+} {
+  const texts = pieces.flatMap((piece) => (piece.type === 'text' ? [piece.text] : []));
+  const content = texts.join('\n');
+  return texts.length === pieces.length ? { role: 'user', content } : { role: 'user', content, parts: pieces };
+}
+
+function extensionOf(name: string): string {
+  return name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+}

@@ -1,0 +1,37 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { ModelOptions, ToolSpec } from '../../llm/model.ts';
+
+/** Refuses names that come twice; a tool without parameters takes an object without properties. */
+export function toolSpecs(
+  tools: readonly {
+    readonly name: string;
+    readonly description?: string | null | undefined;
+    readonly parameters?: Readonly<Record<string, unknown>> | null | undefined;
+    readonly strict?: boolean | null | undefined;
+  }[],
+): ToolSpec[] {
+  if (new Set(tools.map((tool) => tool.name)).size < tools.length)
+    throw new AppError('invalid_params', 'tools: expected a name of its own for each tool', { param: 'tools' });
+  return tools.map((tool) => ({
+    name: tool.name,
+    description: tool.description ?? '',
+    parameters: tool.parameters ?? { type: 'object', properties: {} },
+    ...(tool.strict === true && { strict: true }),
+  }));
+}
+
+/** A response format of both routes; its description, which is for the model, goes into the schema. */
+export function jsonSchemaFormat(format: {
+  readonly name: string;
+  readonly description?: string | null | undefined;
+  readonly schema?: Readonly<Record<string, unknown>> | undefined;
+  readonly strict?: boolean | null | undefined;
+}): NonNullable<ModelOptions['responseFormat']> {
+  const { name, description, schema = {}, strict } = format;
+  return {
+    type: 'json_schema',
+    name,
+    schema: description == null ? schema : { description, ...schema },
+    ...(strict != null && { strict }),
+  };
+}

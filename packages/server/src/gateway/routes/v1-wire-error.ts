@@ -1,0 +1,26 @@
+import { AppError } from '../../kernel/app-error.ts';
+
+/** Fields of a request by the names that the turn has for them. */
+type WireNames = Readonly<Record<string, string>>;
+
+export const chatNames: WireNames = {
+  topP: 'top_p',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+  responseFormat: 'response_format',
+  toolChoice: 'tool_choice',
+  parallelToolCalls: 'parallel_tool_calls',
+  reasoningEffort: 'reasoning_effort',
+  endUser: 'user',
+};
+export const responseNames: WireNames = { ...chatNames, responseFormat: 'text.format', reasoningEffort: 'reasoning.effort', messages: 'input' };
+
+/** What the turn refuses, in the words of the route. The messages that the turn counts are no items of `input`, so their number goes. */
+export function toWireError(error: unknown, names: WireNames): unknown {
+  if (!(error instanceof AppError)) return error;
+  const { param } = error.details;
+  const name = param === undefined ? undefined : names[param];
+  if (name === undefined) return error;
+  const message = param === 'messages' ? error.message.replace(/^messages(\[\d+\])?/, name) : error.message;
+  return new AppError(error.code, message, { ...error.details, param: name });
+}

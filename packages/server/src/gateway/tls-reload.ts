@@ -1,0 +1,96 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Clock } from '../kernel/clock.ts';
+import type { EventBus } from '../kernel/event-bus.ts';
+import type { Log } from '../kernel/log.ts';
+import { expiryNotice, readTls, type TlsConfig, type TlsFiles, tlsPaths } from './tls.ts';
+
+/** A renewed pair is written file by file: what comes within this time is read as one. */
+const settleMs = 300;
+/** Finds what no notice was given of: links to other folders, network file systems. */
+const pollMs = 60_000;
+const dayMs = 86_400_000;
+
+/**
+ * Follows the files of `gateway.tls` and hands each new set that passes the checks to `apply`; a broken one is announced
+ * and the one before stays in use. Announces a certificate that ends within 14 days, once a day.
+ */
+export function followTls(deps: {
+  readonly config: TlsConfig;
+  readonly baseDir: string;
+  readonly files: TlsFiles;
+  readonly apply: (files: TlsFiles) => void;
+  readonly clock: Clock;
+  readonly bus: EventBus;
+  readonly log: Log;
+}): Disposable {
+  const { config, baseDir, clock, bus, log } = deps;
+  let current = deps.files;
+  let complaint: string | undefined;
+  let toldDay: number | undefined;
+  let cancelSettle: (() => void) | undefined;
+  let cancelPoll = clock.after(pollMs, poll);
+
+  function warn(message: string): void {
+    log.warn({}, message);
+    bus.emit('security:warn', { category: 'tls', message, timestamp: clock.now() });
+  }
+
+  function look(): void {
+    try {
+      const found = readTls(config, baseDir, clock.now());
+      complaint = undefined;
+      if (found.cert === current.cert && found.key === current.key && found.ca === current.ca) return;
+      deps.apply(found);
+      current = found;
+      log.info({ expiresAt: new Date(found.expiresAtMs).toISOString() }, 'The TLS files were read anew');
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      // Said once, not at every look.
+      if (reason === complaint) return;
+      complaint = reason;
+      warn(`The TLS files cannot be used any more, those from before stay in use: ${reason}`);
+    }
+  }
+
+  function tellExpiry(): void {
+    const notice = expiryNotice(current, clock.now());
+    const day = Math.floor(clock.now() / dayMs);
+    if (notice === undefined || toldDay === day) return;
+    toldDay = day;
+    warn(notice);
+  }
+
+  function poll(): void {
+    look();
+    tellExpiry();
+    cancelPoll = clock.after(pollMs, poll);
+  }
+
+  function onNotice(): void {
+    cancelSettle?.();
+    cancelSettle = clock.after(settleMs, look);
+  }
+
+  tellExpiry();
+  const folders = new Set(Object.values(tlsPaths(config, baseDir)).map((path) => dirname(path)));
+  const watchers = [...folders].flatMap((folder) => watchFolder(folder, onNotice));
+  return {
+    [Symbol.dispose]() {
+      cancelPoll();
+      cancelSettle?.();
+      for (const watcher of watchers) watcher.close();
+    },
+  };
+}
+
+/** None where the system gives no notices: looking every minute does then. */
+function watchFolder(folder: string, onNotice: () => void): FSWatcher[] {
+  try {
+    const watcher = watch(folder, { persistent: false }, onNotice);
+    watcher.on('error', () => watcher.close());
+    return [watcher];
+  } catch {
+    return [];
+  }
+}

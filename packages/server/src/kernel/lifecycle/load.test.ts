@@ -1,0 +1,56 @@
+import { createStepClock } from '@gatehouse/testkit';
+import { expect, it } from 'vitest';
+import { watchLoad } from './load.ts';
+
+/** A step clock whose timers can be late, as they are when the event loop is held. */
+function lateClock() {
+  const clock = createStepClock();
+  let lateMs = 0;
+  return {
+    ...clock,
+    after: (ms: number, run: () => void) => clock.after(ms + lateMs, run),
+    setLate: (ms: number) => (lateMs = ms),
+  };
+}
+
+it('refuses after two late seconds in a row, and takes work again after one good one', () => {
+  const clock = lateClock();
+  const told: (string | undefined)[] = [];
+  using load = watchLoad({ clock, onChange: (reason) => told.push(reason), heapShare: () => 0.1 });
+  clock.advance(2_000);
+  expect([load.overload(), load.loopDelayMs()]).toEqual([undefined, 0]);
+  clock.setLate(300);
+  clock.advance(2_800);
+  expect(load.loopDelayMs()).toBe(300);
+  expect(load.overload()).toBeUndefined();
+  clock.advance(2_200);
+  expect(load.overload()).toMatch(/more work/);
+  clock.setLate(0);
+  clock.advance(5_000);
+  expect(load.overload()).toBeUndefined();
+  expect(told).toEqual([expect.stringMatching(/more work/), undefined]);
+});
+
+it('one late second is no overload', () => {
+  const clock = lateClock();
+  const told: (string | undefined)[] = [];
+  using load = watchLoad({ clock, onChange: (reason) => told.push(reason), heapShare: () => 0.1 });
+  clock.setLate(300);
+  clock.advance(600);
+  clock.setLate(0);
+  clock.advance(10_000);
+  expect([load.overload(), told]).toEqual([undefined, []]);
+});
+
+it('refuses while the heap is nearly full', () => {
+  const clock = createStepClock();
+  let share = 0.9;
+  const told: (string | undefined)[] = [];
+  using load = watchLoad({ clock, onChange: (reason) => told.push(reason), heapShare: () => share });
+  clock.advance(1_000);
+  expect(load.overload()).toMatch(/memory/);
+  share = 0.5;
+  clock.advance(1_000);
+  expect(load.overload()).toBeUndefined();
+  expect(told).toHaveLength(2);
+});

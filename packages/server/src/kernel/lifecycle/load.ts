@@ -1,0 +1,66 @@
+import { getHeapStatistics } from 'node:v8';
+import type { Clock } from '../clock.ts';
+
+/** How busy the process is, seen from its own event loop. */
+export interface Load extends Disposable {
+  /** Longest delay of a timer in the last full second, in milliseconds. */
+  loopDelayMs(): number;
+  /** Why no new work should be taken now; undefined while all is well. */
+  overload(): string | undefined;
+}
+
+const sampleMs = 250;
+const samplesPerWindow = 4;
+/** Above this in two windows in a row, answers come too late to be of use (reliability: load shedding). */
+const lateMs = 200;
+const fullHeap = 0.85;
+
+/** Samples with one coarse timer, four wake-ups a second: the exact sampler of node would take fifty. */
+export function watchLoad(deps: {
+  readonly clock: Clock;
+  /** Told when the state changes; undefined: all is well again. */
+  readonly onChange: (reason: string | undefined) => void;
+  /** Share of the heap that is in use, 0 to 1. */
+  readonly heapShare?: () => number;
+}): Load {
+  const { clock, onChange, heapShare = usedHeapShare } = deps;
+  let expected = clock.monotonic() + sampleMs;
+  let samples = 0;
+  let longest = 0;
+  let lastWindow = 0;
+  let lateWindows = 0;
+  let reason: string | undefined;
+  let cancel = clock.after(sampleMs, sample);
+
+  function sample(): void {
+    const now = clock.monotonic();
+    longest = Math.max(longest, now - expected);
+    samples += 1;
+    if (samples === samplesPerWindow) closeWindow();
+    expected = now + sampleMs;
+    cancel = clock.after(sampleMs, sample);
+  }
+
+  function closeWindow(): void {
+    lastWindow = longest;
+    lateWindows = longest > lateMs ? lateWindows + 1 : 0;
+    samples = 0;
+    longest = 0;
+    const found =
+      heapShare() > fullHeap
+        ? 'The memory of the server is nearly used up'
+        : lateWindows >= 2
+          ? 'The server has more work than it can do in time'
+          : undefined;
+    if (found === reason) return;
+    reason = found;
+    onChange(reason);
+  }
+
+  return { loopDelayMs: () => lastWindow, overload: () => reason, [Symbol.dispose]: () => cancel() };
+}
+
+function usedHeapShare(): number {
+  const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+  return used / limit;
+}

@@ -1,0 +1,20 @@
+import { spawn } from 'node:child_process';
+
+/**
+ * Tells systemd where a service of `Type=notify` is in its life; does nothing without `NOTIFY_SOCKET`. By the program that
+ * systemd brings along, because Node has no datagram sockets in the file system; so the unit needs `NotifyAccess=all`.
+ */
+export function notifySupervisor(
+  state: 'READY=1' | 'STOPPING=1',
+  env: Readonly<Record<string, string | undefined>>,
+  onFailure: (error: Error) => void,
+): void {
+  const { NOTIFY_SOCKET, PATH } = env;
+  if (NOTIFY_SOCKET === undefined || NOTIFY_SOCKET === '') return;
+  const child = spawn('systemd-notify', [state], { env: { NOTIFY_SOCKET, ...(PATH !== undefined && { PATH }) }, stdio: 'ignore' });
+  child.on('error', onFailure);
+  child.on('exit', (code) => {
+    if (code !== 0) onFailure(new Error(`systemd-notify ended with ${code}`));
+  });
+  child.unref();
+}

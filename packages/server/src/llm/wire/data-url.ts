@@ -1,0 +1,6 @@
+/** The pieces of a base64 `data:` URL; undefined when it is none. `base64` is not decoded. */
+export function readDataUrl(url: string): { readonly mediaType: string; readonly base64: string } | undefined {
+  const comma = url.indexOf(',');
+  const match = comma === -1 || comma > 200 ? null : /^data:([\w.+-]+\/[\w.+-]+)((?:;[\w.+-]+=[\w.+-]+)*);base64$/i.exec(url.slice(0, comma));
+  return match?.[1] === undefined ? undefined : { mediaType: match[1].toLowerCase(), base64: url.slice(comma + 1) };
+}

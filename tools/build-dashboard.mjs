@@ -1,0 +1,50 @@
+// Builds the dashboard into dist/dashboard: plain JavaScript, as tools/build.mjs, which calls it.
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+
+/** Below this size a packed form saves less than its header costs. */
+const leastPackedBytes = 1024;
+
+/**
+ * Bundles the dashboard and packs each text once, so that nothing is packed per request. Pages come last: they must not be
+ * there before what they load. Parts of earlier builds stay for `keepMs`, for a daemon that still serves them.
+ * Returns the bytes written.
+ */
+export async function buildDashboard({ root, outDir, keepMs }) {
+  const { build } = await import('vite');
+  const { output } = await build({
+    configFile: join(root, 'packages/dashboard/vite.config.ts'),
+    // Otherwise the configuration is bundled first, into a file below node_modules.
+    configLoader: 'native',
+    build: { write: false },
+  });
+  const files = (await Promise.all(output.map((one) => packed(one.fileName, Buffer.from(one.type === 'chunk' ? one.code : one.source))))).flat();
+  mkdirSync(join(outDir, 'assets'), { recursive: true });
+  for (const { name, content } of files.sort((a, b) => Number(isPage(a.name)) - Number(isPage(b.name)))) {
+    const path = join(outDir, name);
+    mkdirSync(dirname(path), { recursive: true });
+    const draft = `${path}.${process.pid}.new`;
+    writeFileSync(draft, content);
+    renameSync(draft, path);
+  }
+  const made = new Set(files.map(({ name }) => name));
+  for (const name of readdirSync(join(outDir, 'assets'))) {
+    const path = join(outDir, 'assets', name);
+    if (!made.has(`assets/${name}`) && Date.now() - statSync(path).mtimeMs > keepMs) rmSync(path, { force: true });
+  }
+  return files.reduce((sum, { content }) => sum + content.length, 0);
+}
+
+function isPage(name) {
+  return /\.html(\.br|\.gz)?$/.test(name);
+}
+
+async function packed(name, content) {
+  const plain = { name, content };
+  if (content.length < leastPackedBytes || !/\.(html|js|css|svg|json|txt)$/.test(name)) return [plain];
+  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY, [constants.BROTLI_PARAM_SIZE_HINT]: content.length } };
+  const [br, gz] = await Promise.all([promisify(brotliCompress)(content, quality), promisify(gzip)(content, { level: 9 })]);
+  return [plain, { name: `${name}.br`, content: br }, { name: `${name}.gz`, content: gz }];
+}

@@ -1,0 +1,118 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { startBrowser } from '../e2e/lib/browser.ts';
+import { type Product, startProduct } from '../e2e/lib/product.ts';
+
+/** Takes the pictures of docs/pictures from the built daemon, in a real browser: `node tools/screenshots.ts [folder]`. */
+const folder = process.argv[2] ?? join(import.meta.dirname, '..', 'docs', 'pictures');
+
+const explanation = [
+  'A **gateway** stands between clients and the services behind them. For agents it does three things:\n\n',
+  '1. *Authenticates* each caller and checks what it may do\n2. *Orders* turns, so that one conversation never runs twice at once\n3. *Records* what was used, and what it cost\n\n',
+  'A turn over HTTP is one request:\n\n```sh\ncurl http://127.0.0.1:4766/api/chat \\\n  -H "authorization: Bearer $TOKEN" \\\n  -d \'{"message": "What is a gateway?"}\'\n```\n\n',
+  '| Door | Speaks |\n| --- | --- |\n| `/v1` | chat completions, responses |\n| `/rpc`, `/ws` | JSON-RPC 2.0 |\n| `/api/chat/stream` | events, as the answer is written |\n',
+];
+const answers: Readonly<Record<string, string | readonly string[]>> = {
+  'What does a gateway do?': explanation,
+  'Plan the move of the build machine': 'Three steps: copy the caches, switch the name, watch the first ten builds.',
+  'Summarise the release notes of this week': 'Two fixes in the event stream, one in the cache of prompts. Nothing breaks.',
+  'Which agents were busy yesterday?': '`scout` did 41 turns, `default` 12.',
+};
+
+async function fill(product: Product): Promise<void> {
+  await product.call('agents.create', {
+    agentId: 'scout',
+    config: {
+      name: 'Scout',
+      model: 'local/test-model',
+      fallbackModels: ['local/test-model'],
+      maxSteps: 40,
+      instructions: 'Look things up before you answer.',
+    },
+  });
+  await product.call('agents.create', { agentId: 'night-shift', config: { name: 'Night shift', model: 'local/test-model', maxSteps: 20 } });
+  await product.call('agents.suspend', { agentId: 'night-shift' });
+  await product.call('tokens.create', { id: 'ci', scopes: ['rpc'], expiresAt: Date.now() + 30 * 86_400_000 });
+  await product.call('tokens.create', { id: 'editor-plugin', scopes: ['api'] });
+  await product.call('tokens.create', { id: 'laptop', scopes: ['admin'], expiresAt: Date.now() + 90 * 86_400_000 });
+  for (const [at, message] of Object.keys(answers).toReversed().entries())
+    await product.call('agent.execute', { message, sessionKey: `ada:desk-${at}`, agentId: at % 2 === 0 ? 'scout' : 'default' });
+}
+
+function newestQuestion(body: unknown): string {
+  const text = JSON.stringify(body);
+  return Object.keys(answers).find((question) => text.includes(question)) ?? '';
+}
+
+async function take(page: Page, name: string): Promise<void> {
+  const path = join(folder, `${name}.png`);
+  await page.screenshot({ path });
+  console.log(path);
+}
+
+async function open(page: Page, section: string): Promise<void> {
+  await page.locator('main h1').waitFor({ state: 'attached' });
+  const menu = page.getByRole('button', { name: 'Open the menu' });
+  if (await menu.isVisible()) await menu.click();
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: section }).click();
+}
+
+async function openChat(page: Page): Promise<void> {
+  await open(page, 'Chat');
+  const show = page.getByRole('button', { name: 'Show the conversations' });
+  if (await show.isVisible()) await show.click();
+  await page.getByRole('link', { name: 'What does a gateway do?' }).click();
+  await page.getByText('as the answer is written').waitFor();
+}
+
+await mkdir(folder, { recursive: true });
+await using product = await startProduct({
+  provider: { answer: ({ body }) => ({ text: answers[newestQuestion(body)] ?? 'Certainly.', usage: { input: 412, output: 96 } }) },
+});
+await using browser = await startBrowser();
+await fill(product);
+const link = `${product.url}/#token=${product.token}`;
+
+for (const look of [
+  { suffix: '', options: { viewport: { width: 1280, height: 800 } }, pages: 'all' },
+  { suffix: '-dark', options: { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' }, pages: 'chat' },
+  { suffix: '-phone', options: { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }, pages: 'chat' },
+] as const) {
+  const context = await browser.context(look.options);
+  const page = await context.newPage();
+  if (look.pages === 'all') {
+    await page.goto(product.url);
+    await page.getByLabel('Access token').waitFor();
+    await take(page, 'login');
+  }
+  await page.goto(link);
+  await openChat(page);
+  await take(page, `chat${look.suffix}`);
+  if (look.pages === 'all') {
+    await open(page, 'Conversations');
+    await page.getByRole('link', { name: 'Which agents were busy yesterday?' }).waitFor();
+    await take(page, 'conversations');
+    await open(page, 'Events');
+    await product.call('agent.execute', { message: 'Summarise the release notes of this week', sessionKey: 'ada:desk-1' });
+    await product.call('agents.resume', { agentId: 'night-shift' });
+    await product.call('agents.suspend', { agentId: 'night-shift' });
+    await page.getByText('observability:token_usage').first().click();
+    await take(page, 'events');
+    await open(page, 'Agents & models');
+    await page.getByRole('heading', { name: 'Scout' }).waitFor();
+    await take(page, 'agents');
+    await open(page, 'Tokens');
+    await page.getByText('editor-plugin').waitFor();
+    await take(page, 'tokens');
+    await open(page, 'API explorer');
+    await page.getByRole('link', { name: 'history' }).click();
+    await page.getByLabel('limit').fill('2');
+    await page.getByLabel('sessionKey').fill('ada:desk-0');
+    await page.getByLabel('agentId').fill('scout');
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
+    await page.getByRole('heading', { name: 'Result' }).waitFor();
+    await take(page, 'explorer');
+  }
+  await context.close();
+}

@@ -1,0 +1,81 @@
+// The programs that some suites need and npm cannot bring. Runs before `npm test`: plain JavaScript, no packages. As root on
+// Debian or Ubuntu it installs what is missing; elsewhere it says what is, and the suites that need it skip.
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+export const systemPackages = [
+  { package: 'nginx-light', command: 'nginx', neededBy: 'e2e/proxies.test.ts' },
+  { package: 'caddy', command: 'caddy', neededBy: 'e2e/proxies.test.ts' },
+  { package: 'chromium', command: 'chromium', neededBy: 'e2e/dashboard.test.ts' },
+];
+
+/** Daemons lie where the path of an ordinary user does not lead. */
+const moreFolders = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
+const policyFile = '/usr/sbin/policy-rc.d';
+
+/** Where a program lies, or undefined. */
+export function findCommand(command) {
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), ...moreFolders]) {
+    if (folder === '') continue;
+    const path = join(folder, command);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return undefined;
+}
+
+/** Installs what is missing where it may, and says so through `say`; returns what is missing afterwards. */
+export function ensureSystemPackages(say) {
+  const missing = missingPackages();
+  if (missing.length === 0) return [];
+  const names = missing.map((entry) => entry.package).join(' ');
+  if (process.getuid?.() !== 0 || !existsSync('/etc/debian_version') || findCommand('apt-get') === undefined) {
+    for (const entry of missing) say(`${entry.command} is not installed (Debian package ${entry.package}): ${entry.neededBy} skips what needs it`);
+    return missing;
+  }
+  say(`installing what the suites need: apt-get install ${names}`);
+  withoutServices(() => {
+    const packages = missing.map((entry) => entry.package);
+    // The lists of packages are fetched only when the ones that are there do not do.
+    if (!aptGet(['install', ...packages])) {
+      aptGet(['update']);
+      aptGet(['install', ...packages]);
+    }
+  });
+  const still = missingPackages();
+  for (const entry of still) say(`${entry.package} could not be installed: ${entry.neededBy} skips what needs it`);
+  return still;
+}
+
+function missingPackages() {
+  return systemPackages.filter((entry) => findCommand(entry.command) === undefined);
+}
+
+function aptGet(parameters) {
+  const { status } = spawnSync('apt-get', ['-y', '-q', '-o', 'DPkg::Lock::Timeout=120', '--no-install-recommends', ...parameters], {
+    // Its own lines belong to the story, not to the answer of a test.
+    stdio: ['ignore', 2, 2],
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  });
+  return status === 0;
+}
+
+/** Packages of servers start them, and a test must leave no web server behind on port 80. */
+function withoutServices(run) {
+  const own = !existsSync(policyFile);
+  if (own) writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  try {
+    run();
+  } finally {
+    if (own) rmSync(policyFile, { force: true });
+  }
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href)
+  ensureSystemPackages((text) => process.stderr.write(`gatehouse: ${text}\n`));
