@@ -46,6 +46,10 @@ describe('the first start in an empty place, with no key and no configuration', 
     expect(output).not.toMatch(/[?&](token|key)=/);
   });
 
+  test('prints a link that logs in, with the token where no server sees it', () => {
+    expect(daemon.stdout()).toContain(`http://127.0.0.1:${daemon.port}/#token=${token}\n`);
+  });
+
   test('prints a curl line that works when pasted', async () => {
     const printed = `${daemon.stdout()}\n`;
     const line = /curl (?:[^\n\\]|\\[^\n]|\\\n)*/.exec(printed)?.[0] ?? '';
@@ -71,6 +75,7 @@ describe('the first start in an empty place, with no key and no configuration', 
     await daemon.stop();
     daemon = await startDaemon({ home, port: daemon.port, token: null, workingDir: place });
     expect((await ask({ model: 'default', messages: [{ role: 'user', content: 'Hello again' }] })).status).toBe(200);
-    expect(daemon.stderr()).not.toContain(token);
+    expect(`${daemon.stdout()}${daemon.stderr()}`).not.toContain(token);
+    expect(daemon.stdout()).toContain(`http://127.0.0.1:${daemon.port}/\n`);
   });
 });

@@ -54,7 +54,8 @@ const opensSocket = (scopes: readonly string[]) => holds(scopes, 'ws') || holds(
 function opens(route: Route, scopes: readonly string[]): boolean {
   if (route.path.startsWith('/v1/')) return opensCompat(scopes);
   if (route.path === '/ws') return opensSocket(scopes);
-  return route.path === '/rpc' || holds(scopes, route.scope);
+  // REST, events, media and metrics alike.
+  return route.path === '/rpc' || holds(scopes, 'rpc');
 }
 const openToAll: Readonly<Record<string, number>> = {
   '/health': 200,

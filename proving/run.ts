@@ -10,6 +10,7 @@ import { straceMissing } from './lib/strace.ts';
 import { kinds, proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
+import { doorProofs } from './run-doors.ts';
 
 /** `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. */
 interface Outcome {
@@ -77,6 +78,7 @@ const proofs: Readonly<Record<string, () => Promise<Omit<Outcome, 'id' | 'second
       good: report.wrong.length === 0 && broken.wrong.length > 0,
     };
   },
+  ...doorProofs({ seed, progress }),
 };
 
 function problems(report: R1Report): string[] {

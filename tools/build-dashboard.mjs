@@ -1,5 +1,5 @@
 // Builds the dashboard into dist/dashboard: plain JavaScript, as tools/build.mjs, which calls it.
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -9,10 +9,10 @@ const leastPackedBytes = 1024;
 
 /**
  * Bundles the dashboard and packs each text once, so that nothing is packed per request. Pages come last: they must not be
- * there before what they load. Parts of earlier builds stay for `keepMs`, for a daemon that still serves them.
+ * there before what they load. Parts of earlier builds go: a daemon reads a build whole when it is first asked for it.
  * Returns the bytes written.
  */
-export async function buildDashboard({ root, outDir, keepMs }) {
+export async function buildDashboard({ root, outDir }) {
   const { build } = await import('vite');
   const { output } = await build({
     configFile: join(root, 'packages/dashboard/vite.config.ts'),
@@ -30,10 +30,7 @@ export async function buildDashboard({ root, outDir, keepMs }) {
     renameSync(draft, path);
   }
   const made = new Set(files.map(({ name }) => name));
-  for (const name of readdirSync(join(outDir, 'assets'))) {
-    const path = join(outDir, 'assets', name);
-    if (!made.has(`assets/${name}`) && Date.now() - statSync(path).mtimeMs > keepMs) rmSync(path, { force: true });
-  }
+  for (const name of readdirSync(join(outDir, 'assets'))) if (!made.has(`assets/${name}`)) rmSync(join(outDir, 'assets', name), { force: true });
   return files.reduce((sum, { content }) => sum + content.length, 0);
 }
 

@@ -102,7 +102,7 @@ export async function build(stamp) {
     banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
   };
   const [dashboardBytes, ...results] = await Promise.all([
-    buildDashboard({ root, outDir: join(dist, 'dashboard'), keepMs: keepOldPartsMs }),
+    buildDashboard({ root, outDir: join(dist, 'dashboard') }),
     bundle({ ...common, entryPoints: { main: 'packages/server/src/main.ts' }, splitting: true, chunkNames: 'main-[name]-[hash]' }),
     // One file for each kind of thread: one that loads many costs tens of megabytes.
     ...Object.entries(threads).map(([name, source]) => bundle({ ...common, entryPoints: { [name]: source } })),

@@ -6,13 +6,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
-let bundle = join(root, 'dist/main.js');
+/** Where the copy of dist/ lies that daemons run from; in the environment, so that harnesses in processes of their own find it too. */
+const frozenAt = 'PROVING_BUNDLE';
 const sources = join(root, 'packages/server/src/main.ts');
 
 /** From now on daemons run from a copy of dist/ as it is: a build that happens during a long proof does not get into it. */
 export async function freezeBundle(dir: string): Promise<void> {
   await cp(join(root, 'dist'), dir, { recursive: true, filter: (source) => !source.endsWith('.compile-cache') });
-  bundle = join(dir, 'main.js');
+  process.env[frozenAt] = join(dir, 'main.js');
 }
 
 /** Secret of the first token, scope `*`, of every daemon that a harness starts. */
@@ -72,7 +73,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   const token = options.token === undefined ? operatorToken : options.token;
   const fault = options.broken === undefined ? undefined : join(root, 'proving/broken', `${options.broken}.ts`);
   if (fault !== undefined && !existsSync(fault)) throw new Error(`there is no broken build ${options.broken}`);
-  const entry = fault === undefined ? bundle : sources;
+  const entry = fault === undefined ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources;
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
   const node = [process.execPath, entry, '--home', options.home, '--port', String(options.port), ...(options.args ?? [])];
   const [command = '', ...args] = [...(options.under ?? []), ...node];

@@ -52,6 +52,8 @@ export interface RpcSocket {
   call(method: string, params: unknown): Promise<unknown>;
   /** Sends a frame as it is and resolves with the reply of that id. */
   send(frame: Readonly<Record<string, unknown>> & { readonly id: string | number }): Promise<Reply>;
+  /** The same for text that need not be a frame. */
+  sendText(text: string, id: string | number): Promise<Reply>;
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
   close(): void;
 }
@@ -63,6 +65,8 @@ export function openSocket(options: {
   readonly localAddress?: string;
   readonly via?: 'query' | 'header';
   readonly headers?: Readonly<Record<string, string>>;
+  /** Told of every reply, also of those without an id. */
+  readonly onReply?: (reply: Reply) => void;
 }): Promise<RpcSocket> {
   const query = options.token !== undefined && options.via === 'query' ? `?token=${encodeURIComponent(options.token)}` : '';
   const socket = new WebSocket(`ws://127.0.0.1:${options.port}/ws${query}`, {
@@ -80,22 +84,26 @@ export function openSocket(options: {
     });
   });
   socket.on('message', (data) => {
-    const reply = RpcReply.parse(JSON.parse(String(data)));
-    if (reply.id === null) return;
-    waiting.get(reply.id)?.resolve(reply);
-    waiting.delete(reply.id);
+    for (const reply of RpcReply.array().parse([JSON.parse(String(data))].flat())) {
+      options.onReply?.(reply);
+      if (reply.id === null) continue;
+      waiting.get(reply.id)?.resolve(reply);
+      waiting.delete(reply.id);
+    }
   });
-  const send: RpcSocket['send'] = (frame) =>
+  const sendText: RpcSocket['sendText'] = (text, id) =>
     new Promise((resolve, reject) => {
       if (socket.readyState !== WebSocket.OPEN) return reject(new Error('the socket is closed'));
-      waiting.set(frame.id, { resolve, reject });
-      socket.send(JSON.stringify(frame), (error) => error != null && reject(error));
+      waiting.set(id, { resolve, reject });
+      socket.send(text, (error) => error != null && reject(error));
     });
+  const send: RpcSocket['send'] = (frame) => sendText(JSON.stringify(frame), frame.id);
   return new Promise((resolve, reject) => {
     socket.on('error', reject);
     socket.on('open', () =>
       resolve({
         send,
+        sendText,
         call: async (method, params) => resultOf(method, await send({ jsonrpc: '2.0', id: `c${(counter += 1)}`, method, params })),
         closed,
         close: () => socket.terminate(),

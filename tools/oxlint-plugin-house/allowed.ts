@@ -19,6 +19,7 @@ export const allowed = {
   network: [
     { path: 'kernel/egress.ts', reason: 'is the outward-request module' },
     { path: 'llm/', reason: 'speaks to configured model providers over pools of its own' },
+    { path: 'features/observability/otlp-exporter.ts', reason: 'speaks to the collector that the operator names' },
   ],
   process: [{ path: 'kernel/lifecycle/notify.ts', reason: 'the one word to systemd, without words from outside' }],
   paths: [

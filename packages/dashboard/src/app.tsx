@@ -2,7 +2,7 @@ import { useCallback, useEffect, useState } from 'react';
 import { createChatStore } from './data/chats.ts';
 import { type Connection, connect } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
-import { isAuthenticationError } from './data/errors.ts';
+import { isAuthenticationError, isConnectionError } from './data/errors.ts';
 import { openLive } from './data/live.ts';
 import { createTitles } from './data/titles.ts';
 import { clearTab, keepToken, takeToken } from './data/token.ts';
@@ -11,7 +11,7 @@ import { Shell } from './shell.tsx';
 import { Skeleton } from './ui/parts.tsx';
 
 type State =
-  | { readonly step: 'out'; readonly error?: unknown }
+  | { readonly step: 'out'; readonly error?: unknown; readonly retry?: string }
   | { readonly step: 'trying'; readonly silent: boolean }
   | { readonly step: 'in'; readonly session: Session };
 
@@ -56,8 +56,9 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
           enter(connection);
         },
         (error: unknown) => {
+          // A gateway that is not there may come back, and the token is then as good as before.
           if (isAuthenticationError(error)) clearTab();
-          setState({ step: 'out', error });
+          setState({ step: 'out', error, ...(isConnectionError(error) && { retry: token }) });
         },
       );
     },
@@ -88,14 +89,10 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
         <Skeleton lines={3} />
       </main>
     );
-  return (
-    <Login
-      busy={state.step === 'trying'}
-      error={state.step === 'out' ? state.error : undefined}
-      onToken={(token) => {
-        setState({ step: 'trying', silent: false });
-        tryToken(token);
-      }}
-    />
-  );
+  const begin = (token: string): void => {
+    setState({ step: 'trying', silent: false });
+    tryToken(token);
+  };
+  const { error, retry } = state.step === 'out' ? state : {};
+  return <Login busy={state.step === 'trying'} error={error} onRetry={retry === undefined ? undefined : () => begin(retry)} onToken={begin} />;
 }

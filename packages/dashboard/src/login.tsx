@@ -4,7 +4,18 @@ import { BrandMark } from './ui/icon.tsx';
 import { Button, Failure, Field } from './ui/parts.tsx';
 
 /** Asks for a token. A wrong one is answered in words that tell where to find the right one. */
-export function Login({ busy, error, onToken }: { readonly busy: boolean; readonly error: unknown; readonly onToken: (token: string) => void }) {
+export function Login({
+  busy,
+  error,
+  onRetry,
+  onToken,
+}: {
+  readonly busy: boolean;
+  readonly error: unknown;
+  /** Present when the token of the tab may still be good. */
+  readonly onRetry: (() => void) | undefined;
+  readonly onToken: (token: string) => void;
+}) {
   const [token, setToken] = useState('');
   const shown =
     error !== undefined && isAuthenticationError(error)
@@ -24,7 +35,7 @@ export function Login({ busy, error, onToken }: { readonly busy: boolean; readon
           <h1>Gatehouse</h1>
         </div>
         <p className="lead">Log in with an access token of this gateway.</p>
-        {shown !== undefined && <Failure error={shown} />}
+        {shown !== undefined && <Failure error={shown} onRetry={onRetry} />}
         <Field label="Access token" hint="Kept in this tab only, until you log out or close it.">
           {(id, hintId) => (
             <input

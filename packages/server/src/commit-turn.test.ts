@@ -42,7 +42,15 @@ const turn: TurnRow = {
   startedAtMs: 1,
   endedAtMs: null,
 };
-const receipt: ReceiptRow = { principalId: 'root', key: 'k', digest: 'd', conversationRef: 'cv_1', outcomeJson: null, createdAtMs: 1, expiresAtMs: 9 };
+const receipt: ReceiptRow = {
+  principalId: 'root',
+  key: 'k',
+  digest: 'd',
+  conversationRef: 'cv_1',
+  outcomeJson: null,
+  createdAtMs: 1,
+  expiresAtMs: 9,
+};
 const response: ResponseRow = {
   id: 'resp_1',
   previousId: null,

@@ -65,7 +65,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     config.observability.traces === undefined
       ? undefined
       : building.use(
-          (await import('./features/observability/traces.ts')).openTraces(config.observability.traces, { version: options.version, clock }),
+          (await import('./features/observability/traces.ts')).openTraces(config.observability.traces, {
+            version: options.version,
+            clock,
+            log: log.module('traces'),
+          }),
         );
   const load = building.use(
     watchLoad({

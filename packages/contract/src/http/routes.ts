@@ -44,7 +44,7 @@ export interface Route {
 
 const document = z.looseObject({});
 const idempotencyKey =
-  '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome; with another body it is a conflict.';
+  '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome, unless that was 429 or 503; with another body it is a conflict.';
 
 /** Every route of the gateway (http-gateway.md §4). What is not here is a 404. */
 export const routes = {

@@ -93,7 +93,7 @@ export const ExtendedChatCompletionRequest = z
     top_p: z.number().min(0).max(1).nullish(),
     presence_penalty: Penalty,
     frequency_penalty: Penalty,
-    stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
+    stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)]).nullish(),
     seed: z.int().nullish(),
     max_tokens: maxTokens,
     max_completion_tokens: maxTokens.describe('The newer name of `max_tokens`.'),

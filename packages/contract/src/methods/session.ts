@@ -135,7 +135,8 @@ export const session = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Archives a conversation and removes its partition; retrieval memories stay.',
-    description: 'The archive row keeps the whole transcript. A turn that runs in the conversation ends first.',
+    description:
+      'The archive row keeps the whole transcript. A turn that runs in the conversation ends first. The idempotency keys of its turns stay used and give no answer any more.',
     params: z.strictObject({ ...conversationAddress }),
     result: z.strictObject({
       ...conversationIdentity,

@@ -13,10 +13,12 @@ export interface ConversationList {
   /** Newest first, of all agents. */
   readonly conversations: readonly Conversation[];
   readonly total: number;
+  /** Agents whose conversations are not in the list. */
+  readonly agentsLeftOut: number;
 }
 
-/** One request for all agents; a batch takes fifty. */
-const maxAgents = 50;
+/** One request for all of them, but each counts against the request limit of the token. */
+const maxAgents = 10;
 
 async function listConversations(client: Client, agentIds: readonly string[], limit: number, signal: AbortSignal): Promise<ConversationList> {
   const entries = agentIds.slice(0, maxAgents).map((agentId) => ({ method: 'session.list', params: { agentId, limit } }) as const);
@@ -27,6 +29,7 @@ async function listConversations(client: Client, agentIds: readonly string[], li
   return {
     conversations: pages.flatMap(({ sessions }) => sessions).toSorted((a, b) => b.updatedAt - a.updatedAt),
     total: pages.reduce((sum, page) => sum + page.total, 0),
+    agentsLeftOut: Math.max(0, agentIds.length - maxAgents),
   };
 }
 
@@ -34,15 +37,9 @@ const settleMs = 1_500;
 
 /** The conversations that the token may see, loaded anew when the event stream tells of a change. */
 export function useConversations(limit: number): Loaded<ConversationList> {
-  const { client, agents, live } = useSession();
-  const list = useLoad(`conversations ${limit}`, (signal) =>
-    listConversations(
-      client,
-      agents.map(({ id }) => id),
-      limit,
-      signal,
-    ),
-  );
+  const { client, agents, defaultAgentId, live } = useSession();
+  const ids = [defaultAgentId, ...agents.map(({ id }) => id).filter((id) => id !== defaultAgentId)];
+  const list = useLoad(`conversations ${limit}`, (signal) => listConversations(client, ids, limit, signal));
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const { reload } = list;
   const reloadSoon = useCallback(() => {

@@ -23,6 +23,11 @@ function wait(retryAfterMs: number | undefined): string {
   return retryAfterMs === undefined ? '' : ` Try again in ${Math.ceil(retryAfterMs / 1000)} s.`;
 }
 
+/** Nobody answered, or nobody could yet: the same may succeed later. */
+export function isConnectionError(error: unknown): boolean {
+  return error instanceof GatehouseError && ['connection_failed', 'client_timeout', 'unavailable', 'rate_limited'].includes(error.code);
+}
+
 export function isAuthenticationError(error: unknown): boolean {
   return error instanceof GatehouseError && error.code === 'unauthenticated';
 }

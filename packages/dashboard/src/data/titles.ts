@@ -37,7 +37,11 @@ export function createTitles(client: Client): TitleStore {
       const unknown = refs.filter((ref) => !titles.get().has(ref) && !asked.has(ref)).slice(0, batchSize);
       if (unknown.length === 0) return;
       for (const ref of unknown) asked.add(ref);
-      const outcomes = await client.batch(unknown.map((ref) => ({ method: 'session.history', params: { conversationRef: ref, limit: 1 } }) as const));
+      const calls = unknown.map((ref) => ({ method: 'session.history', params: { conversationRef: ref, limit: 1 } }) as const);
+      const outcomes = await client.batch(calls).catch((error: unknown) => {
+        for (const ref of unknown) asked.delete(ref);
+        throw error;
+      });
       putAll(
         outcomes.flatMap((outcome, index) => {
           const ref = unknown[index];

@@ -32,10 +32,13 @@ export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
     const chunks: Buffer[] = [];
     let size = 0;
     let settled = false;
-    const giveUp = (): void => {
+    const refuse = (error: AppError): void => {
       settle();
-      reject(lateBody(call));
+      // The listeners go on while the rest is dropped, and what came before it is of no use.
+      chunks.length = 0;
+      reject(error);
     };
+    const giveUp = (): void => refuse(lateBody(call));
     let pace = setTimeout(() => {
       if (size < minBytes) return giveUp();
       pace = setTimeout(giveUp, wholeMs - paceMs);
@@ -50,10 +53,8 @@ export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
     const onData = (chunk: Buffer): void => {
       if (settled) return;
       size += chunk.length;
-      if (size > limit) {
-        settle();
-        reject(refusedBody(call, tooLarge(limit)));
-      } else chunks.push(chunk);
+      if (size > limit) refuse(refusedBody(call, tooLarge(limit)));
+      else chunks.push(chunk);
     };
     const onEnd = (): void => {
       if (settled) return;

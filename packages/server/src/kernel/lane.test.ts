@@ -78,6 +78,29 @@ describe('lanes', () => {
     (await waiting).release();
   });
 
+  it('leaves half of the queue to others, however much one principal asks for', async () => {
+    const lanes = createLanes({ maxQueued: 5, retryAfterMs: 700 });
+    const holder = await lanes.acquire(entry({ key: 'holder', groupLimit: 1 }));
+    const ask = (key: string, principalId: string, signal = never) => lanes.acquire(entry({ key, groupLimit: 1, principalId, signal }));
+    const leaves = new AbortController();
+    const greedy = [ask('a', 'greedy', leaves.signal), ask('b', 'greedy'), ask('c', 'greedy')];
+    await expect(ask('d', 'greedy')).rejects.toMatchObject({ code: 'rate_limited', details: { retryAfterMs: 700 } });
+    const modest = ask('e', 'modest');
+    expect(lanes.counts().queued).toBe(4);
+    leaves.abort();
+    await expect(greedy[0]).rejects.toMatchObject({ code: 'cancelled' });
+    greedy.push(ask('f', 'greedy'));
+    holder.release();
+    for (const waiting of [...greedy.slice(1), modest]) void waiting.then((lease) => lease.release());
+    await Promise.all([...greedy.slice(1), modest]);
+    // What was granted counts no more.
+    const again = await ask('holder', 'other');
+    const three = ['a', 'b', 'c'].map((key) => ask(key, 'greedy'));
+    await expect(ask('d', 'greedy')).rejects.toMatchObject({ code: 'rate_limited' });
+    again.release();
+    for (const waiting of three) (await waiting).release();
+  });
+
   it('serves principals in turn when the group is full', async () => {
     const lanes = createLanes();
     const seen = recorder(lanes);

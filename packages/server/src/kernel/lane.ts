@@ -39,8 +39,8 @@ class HeldLease implements Lease {
 
 export interface Lanes {
   /**
-   * Waits for the lane and for room in the group. Fails with `rate_limited` when the lane's queue is full, with
-   * `unavailable` when too many wait in all, with `cancelled` when the signal aborts first.
+   * Waits for the lane and for room in the group. Fails with `rate_limited` when the lane's queue is full or the principal
+   * has too many that wait, with `unavailable` when too many wait in all, with `cancelled` when the signal aborts first.
    */
   acquire(entry: LaneEntry): Promise<Lease>;
   counts(): { readonly running: number; readonly queued: number };
@@ -51,7 +51,7 @@ export interface Lanes {
 export interface LanesOptions {
   /** Entries that may wait behind the holder of one key. */
   readonly maxQueuedPerLane?: number;
-  /** Entries that may wait in all. */
+  /** Entries that may wait in all; those of one principal are at most half of them. */
   readonly maxQueued?: number;
   /** What a refused caller is told to wait. */
   readonly retryAfterMs?: number;
@@ -90,8 +90,18 @@ export function createLanes(options: LanesOptions = {}): Lanes {
   const { maxQueuedPerLane = 50, maxQueued = 1000, retryAfterMs = 1000 } = options;
   const lanes = new Map<string, Lane>();
   const groups = new Map<string, Group>();
+  const maxQueuedPerPrincipal = Math.ceil(maxQueued / 2);
+  /** By principal, in all groups; whoever waits for nothing is not in it. */
+  const queuedOf = new Map<string, number>();
   let running = 0;
   let queued = 0;
+
+  function countQueued(principalId: string, change: 1 | -1): void {
+    queued += change;
+    const left = (queuedOf.get(principalId) ?? 0) + change;
+    if (left === 0) queuedOf.delete(principalId);
+    else queuedOf.set(principalId, left);
+  }
 
   function groupOf(entry: LaneEntry): Group {
     let group = groups.get(entry.group);
@@ -169,11 +179,14 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     if (group.running === 0 && group.principals.size === 0) groups.delete(group.id);
   }
 
-  function refuseWhenFull(lane: Lane | undefined): void {
+  function refuseWhenFull(lane: Lane | undefined, principalId: string): void {
     if (lane !== undefined && lane.queue.size >= maxQueuedPerLane) {
       throw new AppError('rate_limited', `Too many turns wait in this conversation (limit ${maxQueuedPerLane})`, { retryAfterMs });
     }
     if (queued >= maxQueued) throw new AppError('unavailable', `Too many turns wait (limit ${maxQueued})`, { retryAfterMs });
+    if ((queuedOf.get(principalId) ?? 0) >= maxQueuedPerPrincipal) {
+      throw new AppError('rate_limited', `Too many turns of this caller wait (limit ${maxQueuedPerPrincipal})`, { retryAfterMs });
+    }
   }
 
   return {
@@ -194,11 +207,11 @@ export function createLanes(options: LanesOptions = {}): Lanes {
           return startIn(group, openLane(entry.key), entry);
         }
       }
-      refuseWhenFull(lane);
-      queued += 1;
+      refuseWhenFull(lane, entry.principalId);
+      countQueued(entry.principalId, 1);
       return new Promise<Lease>((resolve, reject) => {
         const onAbort = () => {
-          queued -= 1;
+          countQueued(entry.principalId, -1);
           waiter.leave();
           reject(new AppError('cancelled', 'Aborted while waiting for its turn'));
         };
@@ -206,7 +219,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
           entry,
           leave: () => {},
           grant: (granting) => {
-            queued -= 1;
+            countQueued(entry.principalId, -1);
             entry.signal.removeEventListener('abort', onAbort);
             resolve(startIn(granting, lanes.get(entry.key) ?? openLane(entry.key), entry));
           },

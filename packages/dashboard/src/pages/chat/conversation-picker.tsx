@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { searchConversations, useConversations } from '../../data/conversations.ts';
-import { ago } from '../../data/format.ts';
+import { ago, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
@@ -77,6 +77,9 @@ export function ConversationPicker({
           </li>
         ))}
       </ul>
+      {list.data !== undefined && list.data.agentsLeftOut > 0 && (
+        <p className="hint pad">{plural(list.data.agentsLeftOut, 'further agent')} not listed here.</p>
+      )}
       {list.data !== undefined && words === '' && list.data.total > list.data.conversations.length && limit < maxLimit && (
         <Button small onClick={() => setLimit(maxLimit)}>
           Show more

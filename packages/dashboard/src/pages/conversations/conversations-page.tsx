@@ -102,6 +102,9 @@ export function ConversationsPage() {
           )}
         </p>
       )}
+      {list.data !== undefined && list.data.agentsLeftOut > 0 && (
+        <p className="hint">{plural(list.data.agentsLeftOut, 'further agent')} not listed; the method session.list has theirs.</p>
+      )}
       {removing !== undefined && (
         <Confirm
           title="Delete this conversation?"

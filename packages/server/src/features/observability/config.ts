@@ -4,7 +4,10 @@ import * as z from 'zod';
 export const ObservabilityConfig = z.strictObject({
   traces: z
     .strictObject({
-      endpoint: z.url({ protocol: /^https?$/ }).describe('Where traces are sent by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces.'),
+      endpoint: z
+        .url({ protocol: /^https?$/ })
+        .refine((url) => !/^[^/]*\/\/[^/]*@/.test(url), 'expected no user name or password in the address; they belong in headers')
+        .describe('Where traces are sent by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces.'),
       headers: z
         .record(z.string(), z.string())
         .default({})

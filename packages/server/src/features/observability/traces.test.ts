@@ -1,78 +1,14 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { startTestServer } from '@gatehouse/testkit';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import * as z from 'zod';
 import type { Tool } from '../../runtime/tool.ts';
+import { type SentSpan, startCollector } from './testing/collector.ts';
 
 const canary = 'the-canary-sings-at-midnight';
-const Value = z.union([
-  z.object({ stringValue: z.string() }).transform((value) => value.stringValue),
-  z.object({ intValue: z.coerce.number() }).transform((value) => value.intValue),
-  z.object({ doubleValue: z.number() }).transform((value) => value.doubleValue),
-  z
-    .object({ arrayValue: z.object({ values: z.array(z.object({ stringValue: z.string() })) }) })
-    .transform((value) => value.arrayValue.values.map((each) => each.stringValue)),
-]);
-const Attributes = z
-  .array(z.object({ key: z.string(), value: Value }))
-  .transform((all) => Object.fromEntries(all.map(({ key, value }) => [key, value])));
-const Export = z.object({
-  resourceSpans: z.array(
-    z.object({
-      resource: z.object({ attributes: Attributes }),
-      scopeSpans: z.array(
-        z.object({
-          spans: z.array(
-            z.object({
-              traceId: z.string(),
-              spanId: z.string(),
-              parentSpanId: z.string().optional(),
-              name: z.string(),
-              kind: z.int(),
-              startTimeUnixNano: z.coerce.bigint(),
-              endTimeUnixNano: z.coerce.bigint(),
-              attributes: Attributes,
-              status: z.object({ code: z.int().optional() }),
-            }),
-          ),
-        }),
-      ),
-    }),
-  ),
-});
-type Sent = z.output<typeof Export>['resourceSpans'][number]['scopeSpans'][number]['spans'][number];
-
-/** A collector that keeps what it is sent. */
-async function startCollector() {
-  const bodies: string[] = [];
-  const keys = new Set<string | undefined>();
-  const server = createServer((incoming, outgoing) => {
-    let text = '';
-    keys.add(incoming.headers['x-key']?.toString());
-    incoming.on('data', (chunk: Buffer) => (text += chunk.toString()));
-    incoming.on('end', () => {
-      bodies.push(text);
-      outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`,
-    keys,
-    bodies,
-    spans: (): Sent[] =>
-      bodies.flatMap((body) => Export.parse(JSON.parse(body)).resourceSpans.flatMap((one) => one.scopeSpans.flatMap((scope) => scope.spans))),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
 
 /** `name` of each span with those of its children, from the one without a parent among them. */
-function tree(spans: readonly Sent[], parent?: string): object {
+function tree(spans: readonly SentSpan[], parent?: string): object {
   const children = spans
     .filter((span) => (parent === undefined ? !spans.some((other) => other.spanId === span.parentSpanId) : span.parentSpanId === parent))
     .toSorted((a, b) => Number(a.startTimeUnixNano - b.startTimeUnixNano));
@@ -148,8 +84,21 @@ it('tells of a chat with a tool as one tree below the caller’s own span, and n
     'gen_ai.tool.name': 'look_up',
     'gen_ai.conversation.id': agent?.attributes['gen_ai.conversation.id'],
   });
-  expect(collector.keys).toEqual(new Set(['collector-key']));
-  const all = collector.bodies.join('');
+  // What is set by hand and bits of the protocol: sampled, and whether the parent is of another process.
+  expect(spans.map((span) => [span.name, span.flags]).toSorted()).toEqual([
+    ['POST /v1/chat/completions', 0x301],
+    ['chat mock-fast', 0x101],
+    ['chat mock-fast', 0x101],
+    ['execute_tool look_up', 0x101],
+    ['invoke_agent default', 0x101],
+  ]);
+  for (const one of collector.exports()) {
+    expect(one.resource.attributes).toEqual({ 'service.name': 'gatehouse', 'service.version': '0.0.0-test' });
+    expect(one.scopeSpans.map(({ scope }) => scope)).toEqual([{ name: 'gatehouse', version: '0.0.0-test' }]);
+  }
+  for (const { headers, path } of collector.requests)
+    expect([path, headers]).toEqual(['/v1/traces', expect.objectContaining({ 'x-key': 'collector-key', 'content-type': 'application/json' })]);
+  const all = collector.requests.map(({ body }) => body).join('');
   for (const secret of [canary, server.token, 'mock-key']) expect(all).not.toContain(secret);
 });
 
@@ -171,7 +120,7 @@ it('a call over a WebSocket begins a trace under the id that the answer names; f
   expect(new Set(spans.map((span) => span.traceId)).size).toBe(1);
   const chat = spans.find((span) => span.name === 'chat mock-fast');
   expect(chat).toMatchObject({ status: { code: 2 }, attributes: { 'error.type': 'bad_request' } });
-  expect(collector.bodies.join('')).not.toContain(canary);
+  expect(collector.requests.map(({ body }) => body).join('')).not.toContain(canary);
 });
 
 it('keeps the share that is asked for, and obeys the caller’s own decision', async () => {

@@ -1,18 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Context, Span, SpanOptions } from '@opentelemetry/api';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, ParentBasedSampler, RandomIdGenerator, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
+import { ParentBasedSampler, RandomIdGenerator, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Handlers } from '../../kernel/handlers.ts';
+import type { Log } from '../../kernel/log.ts';
 import { ModelError, type ModelResult } from '../../llm/model.ts';
 import type { Attempt, Models } from '../../llm/models.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { RunTurn } from '../../runtime/turn.ts';
 import type { DoorTracer } from './api.ts';
 import type { TracesConfig } from './config.ts';
+import { createOtlpExporter } from './otlp-exporter.ts';
 
 /** What the work at hand belongs to. */
 interface Place {
@@ -21,27 +22,28 @@ interface Place {
 }
 
 const w3cParent = /^00-([0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})$/;
-const flushMs = 1_000;
-const lastChanceMs = 2_000;
-/** Spans that wait to be sent; what comes beyond is dropped. */
-const maxWaiting = 2_048;
+
+export interface TracesDeps {
+  readonly version: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
 
 /**
  * Spans by the semantic conventions of OpenTelemetry for HTTP, RPC and GenAI, sent to the collector of the operator.
  * They say what ran, for how long and what it used; text of prompts, answers, arguments and results is never in them.
  * This module is loaded only when traces are configured: without them nothing is wrapped and nothing is paid.
  */
-export function openTraces(config: TracesConfig, { version, clock }: { readonly version: string; readonly clock: Clock }) {
+export function openTraces(config: TracesConfig, { version, clock, log }: TracesDeps) {
   const place = new AsyncLocalStorage<Place>();
   const random = new RandomIdGenerator();
   /** Id for the next span without a parent: traces have the ids that log, events and rows know. */
   let nextTraceId: string | undefined;
-  const exporter = new OTLPTraceExporter({ url: config.endpoint, headers: config.headers, timeoutMillis: 5_000 });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'gatehouse', 'service.version': version }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(config.sampleRatio) }),
     idGenerator: { generateTraceId: () => nextTraceId ?? random.generateTraceId(), generateSpanId: () => random.generateSpanId() },
-    spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: flushMs, maxQueueSize: maxWaiting, exportTimeoutMillis: 10_000 })],
+    spanProcessors: [createOtlpExporter({ config, clock, log })],
   });
   const tracer = provider.getTracer('gatehouse', version);
 
@@ -201,12 +203,7 @@ export function openTraces(config: TracesConfig, { version, clock }: { readonly 
       return place.run({ context: place.getStore()?.context ?? ROOT_CONTEXT, conversationRef }, run);
     },
     /** Sends what waits; a collector that does not answer holds the end up for two seconds. */
-    async [Symbol.asyncDispose]() {
-      const late = Promise.withResolvers<void>();
-      const cancel = clock.after(lastChanceMs, late.resolve);
-      await Promise.race([provider.shutdown().catch(() => undefined), late.promise]);
-      cancel();
-    },
+    [Symbol.asyncDispose]: () => provider.shutdown(),
   };
 }
 

@@ -128,7 +128,15 @@ it('forgets a turn that was aborted, unless it did what must be done once', asyn
 });
 
 it('knows an outcome only when the turn ended', async () => {
-  await keepRow({ principalId: 'token:a', key: 'k', digest: 'other', conversationRef: 'cv_x', outcomeJson: null, createdAtMs: 0, expiresAtMs: clock.now() + 1 });
+  await keepRow({
+    principalId: 'token:a',
+    key: 'k',
+    digest: 'other',
+    conversationRef: 'cv_x',
+    outcomeJson: null,
+    createdAtMs: 0,
+    expiresAtMs: clock.now() + 1,
+  });
   await expect((await ask('k')).outcome).rejects.toMatchObject({ code: 'conflict' });
   clock.advance(1);
   await ask('k');

@@ -104,9 +104,13 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
     if (found !== undefined) {
       if (found.digest !== about.digest) throw otherRequest();
       if (found.outcomeJson === null)
-        throw new AppError('conflict', 'The outcome of the turn under this Idempotency-Key is unknown: the server went down while it ran, or its conversation was deleted', {
-          param: 'Idempotency-Key',
-        });
+        throw new AppError(
+          'conflict',
+          'The outcome of the turn under this Idempotency-Key is unknown: the server went down while it ran, or its conversation was deleted',
+          {
+            param: 'Idempotency-Key',
+          },
+        );
       run.admit(true);
       return Kept.parse(parseJson(found.outcomeJson));
     }
@@ -124,8 +128,8 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
             opened = true;
             return { receipt: row(conversationRef, null) };
           },
-          // A turn that was aborted before it did what must not be done twice is no outcome: the key may be used again.
-          ended: (end) => (end.finishReason === 'aborted' && !opened ? {} : { receipt: row(end.conversationRef, JSON.stringify(kept(end))) }),
+          // A turn that came to nothing before it did what must not be done twice is no outcome: the key may be used again.
+          ended: (end) => (cameToNothing(end) && !opened ? {} : { receipt: row(end.conversationRef, JSON.stringify(kept(end))) }),
         },
       },
       call,
@@ -137,7 +141,9 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
   return {
     api: {
       async execute({ key, after = 0 }, request, call) {
-        const digest = digestOf(request);
+        // A token that was narrowed since does not get what it could get before.
+        const { scopes, agents } = call.identity;
+        const digest = digestOf({ request, scopes, agents });
         const id = `${call.identity.principalId}\n${key}`;
         for (;;) {
           const found = running.get(id)?.run;
@@ -157,6 +163,11 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
       cancel();
     },
   };
+}
+
+/** Aborted, or refused for now: the client is told to come again, and may do so under the key. */
+function cameToNothing({ finishReason, text }: TurnOutcome): boolean {
+  return finishReason === 'aborted' || (text === '' && ['budget_exceeded', 'circuit_open', 'provider_degraded'].includes(finishReason));
 }
 
 function otherRequest(): AppError {

@@ -161,6 +161,8 @@ describe('images and files', () => {
     ],
     ['a file for a model that takes images', 'eye/sees', file(pdf), /eye\/sees does not take PDF files/],
     ['an image of another type', 'eye/sees', image('data:image/tiff;base64,AAAA'), /image\/png/],
+    ['an image of nothing', 'eye/sees', image('data:image/png;base64,'), /base64/],
+    ['an image that is no base64', 'eye/sees', image('data:image/png;base64,<svg/>'), /base64/],
     ['an image by a plain address', 'eye/sees', image('http://example.org/a.png'), /https:/],
   ])('%s is refused', async ([, model, message, words]) => {
     expect(await complete({ model, messages: [message] })).toMatchObject(refused('messages', words));

@@ -1,6 +1,6 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { ModelMessage, ModelPart, ToolCall } from '../../llm/model.ts';
-import { readDataUrl } from '../../llm/wire/data-url.ts';
+import { isBase64, readDataUrl } from '../../llm/wire/data-url.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import type { CompletionMessage, CompletionRequest } from './api.ts';
 
@@ -37,12 +37,12 @@ function checkResults(messages: readonly CompletionMessage[], history: readonly 
         );
       continue;
     }
-    if (waiting.size > 0) throw refuse(`messages[${index}]: expected a tool message first, with the result of the call ${quote(first(waiting))}`);
+    if (waiting.size > 0) throw refuse(`messages[${index}]: expected the result of the call ${quote(first(waiting))} before it`);
     if (message.role !== 'assistant') continue;
     waiting = idsOf(message.toolCalls);
     if (waiting.size < (message.toolCalls?.length ?? 0)) throw refuse(`messages[${index}]: expected each tool call to have an id of its own`);
   }
-  if (waiting.size > 0) throw refuse(`messages: expected a tool message with the result of the call ${quote(first(waiting))} at the end`);
+  if (waiting.size > 0) throw refuse(`messages: expected the result of the call ${quote(first(waiting))} at the end`);
 }
 
 function idsOf(calls: readonly ToolCall[] | undefined): Set<string> {
@@ -54,7 +54,8 @@ const quote = (text: string) => JSON.stringify(text.slice(0, 100).toWellFormed()
 
 function checkPart(part: ModelPart, index: number): void {
   if (part.type === 'text') return;
-  const type = readDataUrl(part.url)?.mediaType;
+  const data = readDataUrl(part.url);
+  const type = data !== undefined && isBase64(data.base64) ? data.mediaType : undefined;
   if (part.type === 'file') {
     if (type !== 'application/pdf') throw refuse(`messages[${index}]: expected a file as a base64 data: URL of type application/pdf`);
     return;

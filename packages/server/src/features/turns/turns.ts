@@ -132,7 +132,8 @@ export function createTurns(deps: TurnsDeps): Turns {
         tools: turn.tools,
         workspaceDir: agent.workspaceDir,
         signal: controller.signal,
-        beforeOnce: () => deps.db.write(deps.openTurn, { turn: { ...row, ...openRow }, alongside: alongside?.opened?.({ conversationRef: target.ref }) }),
+        beforeOnce: () =>
+          deps.db.write(deps.openTurn, { turn: { ...row, ...openRow }, alongside: alongside?.opened?.({ conversationRef: target.ref }) }),
         ...(turn.temperature !== undefined && { temperature: turn.temperature }),
         ...(turn.maxTokens !== undefined && { maxTokens: turn.maxTokens }),
         ...(turn.clientTools !== undefined && { clientTools: turn.clientTools }),

@@ -93,6 +93,27 @@ describe('a key that was used', () => {
     expect(failing.provider.served()).toBe(1);
   });
 
+  it('runs the turn again after an answer that says to come again', async () => {
+    const stepped = createStepClock();
+    await using busy = await startTestServer({ clock: stepped });
+    busy.provider.queue({ status: 429, headers: { 'retry-after': '7' }, error: { message: 'slow down' } });
+    const ask = () => postApi(busy, '/api/chat', { message: 'Hello' }, { 'idempotency-key': 'k' });
+    const refused = await ask();
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '7']);
+    stepped.advance(7_000);
+    expect((await ask()).status).toBe(200);
+  });
+
+  it('is another one for a token that was narrowed since', async () => {
+    const wide = await server.as(['rpc']);
+    const key = newKey();
+    const ask = (token: string) => asked(key, { message: 'Hello' }, { authorization: `Bearer ${token}` });
+    expect((await ask(wide.token)).status).toBe(200);
+    await server.client.call('tokens.revoke', { id: wide.tokenId });
+    const narrow = await server.client.call('tokens.create', { id: wide.tokenId, scopes: ['rpc'], agents: ['another'] });
+    expect((await ask(narrow.secret)).status).toBe(409);
+  });
+
   it('is not used up by a request that no turn came of', async () => {
     const key = newKey();
     expect((await asked(key, { message: 'Hello', agentId: 'nobody' })).status).toBe(404);

@@ -6,7 +6,7 @@ import { eventFrame, gapFrame, openingFrame } from './event-frames.ts';
 
 /** Above this no more is written to a reader until it took what waits for it: what it misses meanwhile it gets from the log. */
 const softBytes = 256 * 1024;
-/** How long a reader may take for that much. */
+/** How long a reader may take for that much; one event more does not lengthen it. */
 const drainMs = 10_000;
 
 /** Shared by all readers, of which there may be thousands. */
@@ -93,7 +93,7 @@ export class EventReader {
   isStalled(nowMs: number): boolean {
     const { outgoing } = this.#call;
     this.#behindSinceMs ??= nowMs;
-    return nowMs - this.#behindSinceMs >= drainMs * Math.max(1, Math.ceil(outgoing.writableLength / softBytes));
+    return nowMs - this.#behindSinceMs >= drainMs * Math.max(1, Math.floor(outgoing.writableLength / softBytes));
   }
 
   /** Ends the stream with a last frame; one that is behind is cut. */

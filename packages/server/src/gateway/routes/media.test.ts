@@ -131,6 +131,19 @@ describe('upload', () => {
     });
   });
 
+  it.each<[string, string, () => Body, RegExp]>([
+    ['a name that is given twice', '?fileName=a&fileName=b', () => png, /^fileName: expected once$/],
+    ['a name beside a form', '?fileName=a', () => form([['file', new Blob([png]), 'b.png']]), /^fileName: expected in the part of a multipart body/],
+    ['a parameter it does not know beside a form', '?name=a', () => form([['file', new Blob([png]), 'b.png']]), /^name: unknown field$/],
+  ])('refuses %s', async (_name, query, body, words) => {
+    const response = await upload(body(), alice.token, {}, query);
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      expect.objectContaining({ code: 'invalid_params', error: expect.stringMatching(words) }),
+    ]);
+    nothingKept();
+  });
+
   it('takes exactly the limit and refuses one byte more: declared, counted, and in a form', async () => {
     await stored(Buffer.alloc(limit, 'x'));
     await stored(form([['file', new Blob([Buffer.alloc(limit, 'x')]), 'x.txt']]));

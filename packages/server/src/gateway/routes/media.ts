@@ -1,4 +1,5 @@
 import { MediaId, MediaPage } from '@gatehouse/contract';
+import * as z from 'zod';
 import type { MediaLibrary, Upload } from '../../features/media/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -6,6 +7,7 @@ import type { Log } from '../../kernel/log.ts';
 import type { HttpCall } from '../http-call.ts';
 import { issuesOf, sentenceOf } from '../issues.ts';
 import { pacedBody } from '../paced-body.ts';
+import { parseQuery } from '../query.ts';
 import { sendEmpty, sendJson } from '../reply.ts';
 import { sendMedium } from './media-download.ts';
 import { multipartOverheadBytes, multipartUpload } from './multipart-upload.ts';
@@ -15,6 +17,9 @@ export interface MediaRoutesDeps {
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/** A raw body has no place for a name; the query has. */
+const UploadQuery = z.strictObject({ fileName: z.string().optional() });
 
 type RouteHandler = (call: HttpCall) => Promise<void>;
 
@@ -37,9 +42,7 @@ export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'uploa
       }
     },
     async list(call) {
-      const page = MediaPage.safeParse(Object.fromEntries(new URLSearchParams(call.search)));
-      if (!page.success) throw invalidQuery(page.error);
-      sendJson(call, 200, await media.list(page.data, call.context()));
+      sendJson(call, 200, await media.list(parseQuery(MediaPage, call), call.context()));
     },
     async get(call) {
       await using medium = await media.open(idOf(call), call.context());
@@ -64,25 +67,15 @@ function idOf(call: HttpCall): string {
 
 async function uploadOf(call: HttpCall, { media, clock }: MediaRoutesDeps): Promise<Upload> {
   const { headers } = call.incoming;
+  const { fileName } = parseQuery(UploadQuery, call);
   const contentType = headers['content-type'];
   const declared = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
   if (contentType === undefined || !/^multipart\/form-data\s*(;|$)/i.test(contentType))
-    return { body: pacedBody(call, { limit: media.maxFileBytes, clock }), contentType, fileName: fileNameOf(call), size: declared };
+    return { body: pacedBody(call, { limit: media.maxFileBytes, clock }), contentType, fileName, size: declared };
+  if (fileName !== undefined)
+    throw new AppError('invalid_params', 'fileName: expected in the part of a multipart body, not in the query', { param: 'fileName' });
   const limit = media.maxFileBytes + multipartOverheadBytes;
   if (declared !== undefined && declared > limit)
     throw new AppError('payload_too_large', `The file must not be larger than ${media.maxFileBytes} bytes (media.maxFileBytes)`);
   return multipartUpload(contentType, pacedBody(call, { limit, clock }));
-}
-
-/** A raw body has no place for a name; the query has. */
-function fileNameOf(call: HttpCall): string | undefined {
-  const query = new URLSearchParams(call.search);
-  for (const name of query.keys())
-    if (name !== 'fileName') throw new AppError('invalid_params', `${name}: unknown parameter, expected fileName or none`, { param: name });
-  return query.get('fileName') ?? undefined;
-}
-
-function invalidQuery(error: Parameters<typeof issuesOf>[0]): AppError {
-  const found = issuesOf(error);
-  return new AppError('invalid_params', sentenceOf(found), { param: found.issues[0]?.path ?? 'query', issues: found.issues });
 }

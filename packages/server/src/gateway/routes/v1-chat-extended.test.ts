@@ -79,6 +79,18 @@ describe('extended fields', () => {
     });
   });
 
+  it('of a tool: what takes arguments takes an object, said or not', async () => {
+    const properties = { at: { type: 'string' } };
+    const { clientTools } = await asked({
+      tools: [
+        { type: 'function', function: { name: 'none' } },
+        { type: 'function', function: { name: 'empty', parameters: {} } },
+        { type: 'function', function: { name: 'open', parameters: { properties } } },
+      ],
+    });
+    expect(clientTools?.map((tool) => tool.parameters)).toEqual([{ type: 'object', properties: {} }, { type: 'object' }, { type: 'object', properties }]);
+  });
+
   it('that are null or empty ask for nothing', async () => {
     const nothing = { tools: [], tool_choice: null, top_p: null, stop: null, max_tokens: null, response_format: { type: 'text' }, metadata: null };
     expect(await asked(nothing)).toEqual({ completionId: expect.any(String), model: 'm', messages: [user] });
@@ -133,6 +145,9 @@ describe('extended fields', () => {
     ['log probabilities', { logprobs: true }, 'logprobs'],
     ['a place to keep it', { store: true }, 'store'],
     ['a penalty of 3', { presence_penalty: 3 }, 'presence_penalty'],
+    ['an empty stop', { stop: '' }, 'stop'],
+    ['an empty one among stops', { stop: ['a', ''] }, 'stop.1'],
+    ['a tool that takes no object', { tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'string' } } }] }, 'tools'],
     ['five stops', { stop: ['a', 'b', 'c', 'd', 'e'] }, 'stop'],
     ['two limits that differ', { max_tokens: 1, max_completion_tokens: 2 }, 'max_completion_tokens'],
     ['a tool that is no function', { tools: [{ type: 'custom', custom: {} }] }, 'tools.0.custom'],

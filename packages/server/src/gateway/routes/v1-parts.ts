@@ -1,8 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { ModelPart } from '../../llm/model.ts';
-import { readDataUrl } from '../../llm/wire/data-url.ts';
+import { isBase64, readDataUrl } from '../../llm/wire/data-url.ts';
 
-const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const typeOfExtension: Readonly<Record<string, string>> = {
   pdf: 'application/pdf',
   json: 'application/json',
@@ -25,7 +24,7 @@ export function filePart(data: string, name: string | null | undefined, param: s
   const given = readDataUrl(data) ?? { mediaType: typeOfExtension[extensionOf(name ?? '')], base64: data };
   const { mediaType } = given;
   const text = mediaType !== undefined && (mediaType.startsWith('text/') || mediaType === 'application/json');
-  if ((mediaType !== 'application/pdf' && !text) || !base64.test(given.base64))
+  if ((mediaType !== 'application/pdf' && !text) || !isBase64(given.base64))
     throw new AppError('invalid_params', `${param}: expected base64 of a PDF or of text, as a data: URL or beside a file name that tells its type`, {
       param,
     });

@@ -1,7 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { ModelOptions, ToolSpec } from '../../llm/model.ts';
 
-/** Refuses names that come twice; a tool without parameters takes an object without properties. */
+/** Refuses names that come twice. What a function takes is an object, also where its schema does not say so: some vendors insist on the word. */
 export function toolSpecs(
   tools: readonly {
     readonly name: string;
@@ -12,10 +12,13 @@ export function toolSpecs(
 ): ToolSpec[] {
   if (new Set(tools.map((tool) => tool.name)).size < tools.length)
     throw new AppError('invalid_params', 'tools: expected a name of its own for each tool', { param: 'tools' });
+  for (const { name, parameters } of tools)
+    if (parameters != null && (parameters['type'] ?? 'object') !== 'object')
+      throw new AppError('invalid_params', `tools: expected parameters of type "object" of the tool ${JSON.stringify(name)}`, { param: 'tools' });
   return tools.map((tool) => ({
     name: tool.name,
     description: tool.description ?? '',
-    parameters: tool.parameters ?? { type: 'object', properties: {} },
+    parameters: tool.parameters == null ? { type: 'object', properties: {} } : { ...tool.parameters, type: 'object' },
     ...(tool.strict === true && { strict: true }),
   }));
 }

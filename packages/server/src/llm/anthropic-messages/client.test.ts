@@ -36,11 +36,13 @@ describe('the request', () => {
           { role: 'user', content: 'a\ud800b' },
           { role: 'assistant', content: '\udc00c' },
           { role: 'user', content: '\ud83d\ude00' },
+          { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'read', arguments: '{"path":"d\ud800"}' }] },
+          { role: 'tool', content: 'e\ud800', toolCallId: 'c1', toolName: 'read' },
         ],
       }),
     );
     const sent = JSON.stringify(provider.requests[0]?.body);
-    for (const text of ['s\ufffd', 'a\ufffdb', '\ufffdc', '\u{1f600}']) expect(sent).toContain(text);
+    for (const text of ['s\ufffd', 'a\ufffdb', '\ufffdc', 'd\ufffd', 'e\ufffd', '\u{1f600}']) expect(sent).toContain(text);
     expect(sent).not.toContain('\\ud');
   });
 

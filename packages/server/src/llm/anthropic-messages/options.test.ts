@@ -55,6 +55,23 @@ test.for<[ModelOptions, unknown]>([
   expect(await sent({ options })).not.toHaveProperty('tool_choice');
 });
 
+test('calls in the conversation have their tools declared, also where none may be called', async () => {
+  const messages: ModelRequest['messages'] = [
+    { role: 'user', content: 'go' },
+    { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'look', arguments: '{}' }] },
+    { role: 'tool', content: 'a sky', toolCallId: 'c1', toolName: 'look' },
+    { role: 'assistant', content: '', toolCalls: [{ id: 'c2', name: 'look', arguments: '{}' }] },
+    { role: 'tool', content: 'a sea', toolCallId: 'c2', toolName: 'look' },
+  ];
+  for (const options of [undefined, { toolChoice: 'auto' }, { parallelToolCalls: false }] as const) {
+    expect(await sent({ messages, ...(options !== undefined && { options }) })).toMatchObject({
+      tools: [{ name: 'look', input_schema: { type: 'object' } }],
+      tool_choice: { type: 'none' },
+    });
+  }
+  expect(await sent({ messages, tools })).toMatchObject({ tools: [{ name: 'look', description: 'Looks' }] });
+});
+
 test('images and files become blocks, by their bytes or by their address', async () => {
   const body = await sent({
     messages: [

@@ -21,12 +21,18 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
     ...(system.length === 0 ? {} : { system }),
     messages,
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.tools.length === 0
-      ? {}
-      : { tools: request.tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })) }),
+    ...wireTools(request),
     ...(request.options === undefined ? {} : wireOptions(request)),
     stream,
   });
+}
+
+/** The API refuses calls in a conversation whose request declares no tools: those that were called are named then, and none may be called. */
+function wireTools({ tools, messages }: ModelRequest): Record<string, unknown> {
+  if (tools.length > 0) return { tools: tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })) };
+  const called = new Set(messages.flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []).map((call) => call.name) : [])));
+  if (called.size === 0) return {};
+  return { tools: [...called].map((name) => ({ name, input_schema: { type: 'object' } })), tool_choice: { type: 'none' } };
 }
 
 function wireOptions({ options = {}, tools }: ModelRequest): Record<string, unknown> {
@@ -69,7 +75,7 @@ function blocksOf(message: ModelMessage): Block[] {
       {
         type: 'tool_result',
         tool_use_id: toolCallId(message.toolCallId, 'word'),
-        content: message.content === '' ? '(no output)' : message.content,
+        content: message.content === '' ? '(no output)' : message.content.toWellFormed(),
         ...(message.isError === true ? { is_error: true } : {}),
       },
     ];
@@ -79,7 +85,7 @@ function blocksOf(message: ModelMessage): Block[] {
   const blocks: Block[] = message.content.trim() === '' ? [] : [{ type: 'text', text: message.content.toWellFormed() }];
   if (message.role === 'assistant')
     for (const call of message.toolCalls ?? [])
-      blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments) });
+      blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments.toWellFormed()) });
   return blocks;
 }
 

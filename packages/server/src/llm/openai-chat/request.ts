@@ -33,7 +33,7 @@ function wireMessages(request: ModelRequest, vendor: Vendor) {
   for (const message of request.messages) {
     if (message.role === 'user') messages.push({ role: 'user', content: message.parts?.map(wirePart) ?? message.content.toWellFormed() });
     else if (message.role === 'tool')
-      messages.push({ role: 'tool', tool_call_id: toolCallId(message.toolCallId, vendor.toolCallId), content: message.content });
+      messages.push({ role: 'tool', tool_call_id: toolCallId(message.toolCallId, vendor.toolCallId), content: message.content.toWellFormed() });
     else if (message.toolCalls === undefined || message.toolCalls.length === 0)
       messages.push({ role: 'assistant', content: message.content.toWellFormed() });
     else {
@@ -43,7 +43,7 @@ function wireMessages(request: ModelRequest, vendor: Vendor) {
         tool_calls: message.toolCalls.map((call) => ({
           id: toolCallId(call.id, vendor.toolCallId),
           type: 'function',
-          function: { name: call.name, arguments: call.arguments },
+          function: { name: call.name, arguments: call.arguments.toWellFormed() },
         })),
       });
     }

@@ -1,0 +1,16 @@
+import { buildIn } from './patch.ts';
+
+const name = 'default-timeouts';
+
+/** Slow clients are given the time that node gives them by itself. */
+buildIn({
+  name,
+  module: 'gateway/listener.ts',
+  replace: [
+    { from: 'headersTimeout: 5_000,', to: 'headersTimeout: 60_000,' },
+    { from: 'requestTimeout: 3_600_000,', to: 'requestTimeout: 300_000,' },
+    { from: 'connectionsCheckingInterval: 1_000,', to: 'connectionsCheckingInterval: 30_000,' },
+  ],
+});
+buildIn({ name, module: 'gateway/body.ts', replace: [{ from: 'const paceMs = 8_000;', to: 'const paceMs = 300_000;' }] });
+buildIn({ name, module: 'gateway/paced-body.ts', replace: [{ from: 'const paceMs = 8_000;', to: 'const paceMs = 300_000;' }] });

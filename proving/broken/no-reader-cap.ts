@@ -1,0 +1,11 @@
+import { buildIn } from './patch.ts';
+
+/** What an event reader does not take waits for it, however much it is and however long. */
+buildIn({
+  name: 'no-reader-cap',
+  module: 'gateway/routes/event-reader.ts',
+  replace: [
+    { from: 'const softBytes = 256 * 1024;', to: 'const softBytes = Infinity;' },
+    { from: 'const drainMs = 10_000;', to: 'const drainMs = 86_400_000;' },
+  ],
+});

@@ -1,0 +1,91 @@
+import { proveSlowClients } from './r18-slow-clients.ts';
+import { proveMalformed } from './r21-malformed.ts';
+import { proveFrames } from './r22-frames.ts';
+import { proveBrowserAttacks } from './r30-browser-attacks.ts';
+import { proveGuessing } from './r31-guessing.ts';
+
+/** What a harness hands to the report: see `Outcome` in run.ts. */
+interface Proof {
+  readonly promise: string;
+  readonly figure: string;
+  readonly caught: string;
+  readonly good: boolean;
+}
+
+const counts = (of: Readonly<Record<string, number>>): string =>
+  Object.entries(of)
+    .map(([kind, count]) => `${kind} ${count}`)
+    .join(', ');
+const total = (of: Readonly<Record<string, number>>): number => Object.values(of).reduce((sum, count) => sum + count, 0);
+
+/** The full forms of what attacks the doors: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
+export function doorProofs({
+  seed,
+  progress,
+}: {
+  readonly seed: number;
+  readonly progress: (line: string) => void;
+}): Readonly<Record<string, () => Promise<Proof>>> {
+  const tell = (lines: readonly string[]): void => {
+    for (const line of lines) console.error(`  ${line}`);
+  };
+  return {
+    async r18() {
+      const { header, body, good } = await proveSlowClients({ each: 200, progress });
+      tell(good.failed);
+      const broken = await proveSlowClients({ each: 200, broken: 'default-timeouts', progress });
+      return {
+        promise: 'Clients that send a byte at a time are gone within 12 s, and nobody else feels them',
+        figure: `${header.opened} slow headers, the last gone after ${header.slowestMs} ms (${counts(header.answers)}), ${body.opened} slow bodies, the last after ${body.slowestMs} ms (${counts(body.answers)}): ${header.left + body.left} left; ${good.requests} requests of others meanwhile, p99 ${good.p99Ms} ms, ${good.failed.length} failed`,
+        caught: `time limits of node: ${broken.header.left} slow headers and ${broken.body.left} slow bodies left`,
+        good: header.left + body.left + good.failed.length === 0 && good.p99Ms < 100 && broken.body.left === 200,
+      };
+    },
+    async r21() {
+      const report = await proveMalformed({ raw: 10_000, json: 10_000, seed, progress });
+      tell(report.wrong);
+      const broken = await proveMalformed({ raw: 500, json: 1_000, seed, broken: 'unguarded-parse', progress });
+      return {
+        promise: 'Nothing malformed makes the daemon fail, hang or fall',
+        figure: `${total(report.raw)} raw requests of ${Object.keys(report.raw).length} generators, ${total(report.json)} of JSON (${counts(report.json)}): ${report.wrong.length} failures or hangs, ${report.shed} refused for load${report.ailment === '' ? '' : `; ${report.ailment}`}; answers ${counts(report.answers)}; seed ${seed}`,
+        caught: `a parser that throws what it likes: ${broken.wrong.length} failures`,
+        good: report.wrong.length === 0 && report.ailment === '' && report.shed < 100 && broken.wrong.length > 0,
+      };
+    },
+    async r22() {
+      const report = await proveFrames({ sequences: 5_000, seed, progress });
+      tell(report.wrong);
+      const broken = await proveFrames({ sequences: 54, seed, broken: 'no-max-payload', progress });
+      return {
+        promise: 'Any sequence of WebSocket frames ends with the right close code',
+        figure: `${total(report.sequences)} sequences of ${Object.keys(report.sequences).length} kinds: ${report.wrong.length} wrong${report.ailment === '' ? '' : `; ${report.ailment}`}; seed ${seed}`,
+        caught: `no bound on messages: ${broken.wrong.length} of 54 sequences wrong`,
+        good: report.wrong.length === 0 && report.ailment === '' && broken.wrong.length > 0,
+      };
+    },
+    async r30() {
+      const report = await proveBrowserAttacks({ progress });
+      tell(report.wrong);
+      const broken = await proveBrowserAttacks({ broken: 'no-origin-check', progress });
+      const pages =
+        report.browser === undefined ? 'no Chromium here' : `${report.browser.attempts} attempts of ${report.browser.pages} pages in Chromium`;
+      return {
+        promise: 'No page of another site gets anything or changes anything',
+        figure: `${report.cells} cells of ${report.cases} Origin, Host and Sec-Fetch-Site cases on every route and handshake, ${pages}: ${report.wrong.length} let in or noticed`,
+        caught: `no look at the origin: ${broken.wrong.length} let in`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async r31() {
+      const report = await proveGuessing({ guesses: 1_000, seed, progress });
+      tell(report.wrong);
+      const broken = await proveGuessing({ guesses: 200, seed, broken: 'raw-address-key', progress });
+      return {
+        promise: 'Ten secrets a minute of one address are compared, in whatever dress it comes',
+        figure: `${report.guesses} guesses at ${Object.keys(report.byDoor).length} doors; compared: ${counts(report.evaluated)}; ${report.wrong.length} wrong; seed ${seed}`,
+        caught: `limits kept under the address as it is spelled: ${Object.values(broken.evaluated).join(', ')} compared`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+  };
+}
