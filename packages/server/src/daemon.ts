@@ -4,7 +4,7 @@ import { exitCodes } from './exit-codes.ts';
 import { greetingLines } from './greeting.ts';
 import { systemClock } from './kernel/clock.ts';
 import { isSecretName } from './kernel/config/secrets.ts';
-import { notifySupervisor } from './kernel/lifecycle/notify.ts';
+import { isSupervised, notifySupervisor } from './kernel/lifecycle/notify.ts';
 import { createLogger } from './kernel/logger.ts';
 import { createRedactor } from './kernel/redact.ts';
 import { ServerLife } from './server-life.ts';
@@ -72,9 +72,9 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   try {
     const greeting = await life.start();
     const paint = (style: 'bold' | 'yellow') => (text: string) => (process.stdout.isTTY ? styleText(style, text) : text);
-    const showToken = process.stdout.isTTY || greeting.firstStart;
+    const where = { terminal: process.stdout.isTTY, supervised: isSupervised(env), bold: paint('bold'), yellow: paint('yellow') };
     logger.flush();
-    process.stdout.write(`${greetingLines(greeting, { showToken, bold: paint('bold'), yellow: paint('yellow') }).join('\n')}\n`);
+    process.stdout.write(`${greetingLines(greeting, where).join('\n')}\n`);
     notify('READY=1');
   } catch (error) {
     const code = exitCodeOf(error);

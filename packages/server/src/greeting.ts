@@ -28,12 +28,13 @@ export interface Greeting {
 
 /**
  * What the start prints. The last line is the address. The link to the dashboard holds the token, in its fragment, only
- * when `showToken` says that a person reads it: what a service prints is kept in a log.
+ * where a person reads it: on a terminal, and at the first start unless a service manager keeps it in its log.
  */
 export function greetingLines(
   greeting: Greeting,
   style: {
-    readonly showToken: boolean;
+    readonly terminal: boolean;
+    readonly supervised: boolean;
     readonly bold: (text: string) => string;
     readonly yellow: (text: string) => string;
   },
@@ -46,7 +47,10 @@ export function greetingLines(
     row('model', modelText(greeting.discovery)),
     ...(address === null
       ? []
-      : [...dashboardLink(address, greeting, style.showToken).map((link) => row('open', link)), row('try', curlLine(address, greeting))]),
+      : [
+          ...dashboardLink(address, greeting, style.terminal || (greeting.firstStart && !style.supervised)).map((link) => row('open', link)),
+          row('try', curlLine(address, greeting)),
+        ]),
     ...greeting.warnings.map((warning) => row('warning', style.yellow(warning))),
     address === null ? `No listener (gateway.enabled is false); socket ${greeting.socketFile}` : style.bold(address),
   ];

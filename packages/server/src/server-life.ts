@@ -4,6 +4,7 @@ import { dashboardDir } from './gateway/routes/dashboard-files.ts';
 import { type Greeting, tokenFromFile } from './greeting.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { LoadedConfig } from './kernel/config/load.ts';
+import { isSupervised } from './kernel/lifecycle/notify.ts';
 import type { Environment } from './kernel/config/references.ts';
 import { type Home, openHome } from './kernel/home.ts';
 import type { Logger } from './kernel/logger.ts';
@@ -121,7 +122,7 @@ export class ServerLife {
         logger,
         redactor,
         watchdog: this.#options.watchdog,
-        supervised: env['INVOCATION_ID'] !== undefined || env['NOTIFY_SOCKET'] !== undefined,
+        supervised: isSupervised(env),
         checkConfig: async () => void this.#load(home),
         restart: () => this.#restart(home),
       });

@@ -158,13 +158,25 @@ export function createGateway(deps: GatewayDeps): Gateway {
       call.params = found.params;
       const handler = handlers[found.name];
       if (deps.tracer === undefined) await handler(call);
-      else await deps.tracer.request(aboutTraced(call, found.route), () => handler(call));
+      else
+        await deps.tracer.request(aboutTraced(call, found.route), async () => {
+          try {
+            await handler(call);
+          } catch (error) {
+            // Answered within the span, which tells the status.
+            refuse(call, error);
+          }
+        });
     } catch (error) {
-      deps.meter?.failed('http', toAppError(error).code);
-      // Who leaves out the Host, or names several, may mean other things otherwise than we read them.
-      if (error instanceof AppError && error.code === 'invalid_envelope') call.setHeader('connection', 'close');
-      sendError(call, error, log);
+      refuse(call, error);
     }
+  }
+
+  function refuse(call: HttpCall, error: unknown): void {
+    deps.meter?.failed('http', toAppError(error).code);
+    // Who leaves out the Host, or names several, may mean other things otherwise than we read them.
+    if (error instanceof AppError && error.code === 'invalid_envelope') call.setHeader('connection', 'close');
+    sendError(call, error, log);
   }
 
   function identify(call: HttpCall, address: ClientAddress): void {

@@ -5,7 +5,12 @@ export interface Issues {
   readonly issues: readonly Issue[];
   /** Paths of fields that the schema does not know, in the order they were sent. */
   readonly unknown: readonly string[];
+  /** There are more than are told. */
+  readonly more: boolean;
 }
+
+/** What can be said of a body may be thirty times as long as it is. */
+const maxIssues = 100;
 
 /**
  * Turns what zod found into paths and expectations: each unknown field on its own, and of a union only the branch that
@@ -14,29 +19,33 @@ export interface Issues {
 export function issuesOf(error: z.ZodError): Issues {
   const issues: Issue[] = [];
   const unknown: string[] = [];
+  let more = false;
+  const tell = (path: string, message: string): void => {
+    if (issues.length === maxIssues) more = true;
+    else issues.push({ path, message });
+  };
   const add = (issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): void => {
+    if (more) return;
     const path = [...prefix, ...issue.path];
     if (issue.code === 'unrecognized_keys') {
-      for (const key of issue.keys) {
-        const full = [...path, key].join('.');
-        unknown.push(full);
-        issues.push({ path: full, message: 'unknown field' });
-      }
+      const fields = issue.keys.slice(0, maxIssues + 1).map((key) => [...path, key].join('.'));
+      unknown.push(...fields);
+      for (const field of fields) tell(field, 'unknown field');
     } else if (issue.code === 'invalid_union' && issue.message === 'Invalid input' && issue.errors.length > 0) {
       const wanted = anyOf(issue.errors);
-      if (wanted !== undefined) issues.push({ path: path.join('.'), message: wanted });
+      if (wanted !== undefined) tell(path.join('.'), wanted);
       else for (const inner of furthest(issue.errors)) add(inner, path);
     } else {
-      issues.push({ path: path.join('.'), message: wording(issue) });
+      tell(path.join('.'), wording(issue));
     }
   };
   for (const issue of error.issues) add(issue, []);
-  return { issues, unknown };
+  return { issues, unknown, more };
 }
 
 function furthest(branches: readonly (readonly z.core.$ZodIssue[])[]): readonly z.core.$ZodIssue[] {
   const depth = (branch: readonly z.core.$ZodIssue[]): number =>
-    Math.max(0, ...branch.map((issue) => issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0)));
+    branch.reduce((deepest, issue) => Math.max(deepest, issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0)), 0);
   return branches.reduce((best, branch) => (depth(branch) > depth(best) ? branch : best));
 }
 
@@ -63,6 +72,7 @@ function required(message: string): string {
 }
 
 /** One sentence for all of them. */
-export function sentenceOf({ issues }: Issues): string {
-  return issues.map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`)).join('; ');
+export function sentenceOf({ issues, more }: Issues): string {
+  const sentences = issues.map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`));
+  return [...sentences, ...(more ? ['and more'] : [])].join('; ');
 }

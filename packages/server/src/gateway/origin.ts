@@ -93,7 +93,7 @@ function isLoopbackName(name: string): boolean {
 }
 
 function isAddress(name: string): boolean {
-  return /^\d{1,3}(\.\d{1,3}){3}$/.test(name) || /^[0-9a-f:.]*:[0-9a-f:.]*$/.test(name);
+  return /^\d{1,3}(\.\d{1,3}){3}$/.test(name) || /^[0-9a-f.]*:[0-9a-f:.]*$/.test(name);
 }
 
 function withoutDefaultPort(host: string): string {

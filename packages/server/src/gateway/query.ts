@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { AppError } from '../kernel/app-error.ts';
 import type { HttpCall } from './http-call.ts';
-import { parseV1 } from './routes/v1-body.ts';
+import { parseInput } from './parse-input.ts';
 
 /**
  * Parses the query of a request with a strict object of string schemas; `invalid_params` names each field that is
@@ -13,7 +13,7 @@ export function parseQuery<Schema extends z.ZodType>(schema: Schema, call: HttpC
     if (fields.has(name)) throw new AppError('invalid_params', `${name}: expected once`, { param: name });
     fields.set(name, value);
   }
-  return parseV1(schema, Object.fromEntries(fields));
+  return parseInput(schema, Object.fromEntries(fields));
 }
 
 /** A query value that is a whole number from `min` to `max`. */

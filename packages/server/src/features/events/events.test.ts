@@ -165,6 +165,37 @@ describe('the event log', () => {
     await second.end();
   });
 
+  it('writes what comes during a write with what follows it, not at once', async () => {
+    const real = await openInlineDb({ migrations: eventMigrations, operations: eventOperations });
+    let rows = 0;
+    let during = 0;
+    const db: Db = {
+      ...real,
+      telemetry(operation, input) {
+        rows += 1;
+        if (during > 0) log.say(`during ${(during -= 1)}`);
+        return real.telemetry(operation, input);
+      },
+    };
+    const log = await openLog({ db, limits: { ...eventLimits, batch: { count: 3, chars: 1_000_000 } } });
+    const start = log.api.lastId();
+    const storedTo = async () => ((await real.read(newestBatch, {}))?.lastId ?? 0) - start;
+    await expect.poll(storedTo).toBe(0);
+    during = 9;
+    log.say('before', 3);
+    await expect.poll(storedTo).toBe(3);
+    for (let turn = 0; turn < 20; turn += 1) await real.status();
+    expect([rows, await storedTo()]).toEqual([2, 3]);
+    log.say('behind', 2);
+    await expect.poll(storedTo).toBe(6);
+    log.clock.advance(1_000);
+    await expect.poll(storedTo).toBe(7);
+    for (let turn = 0; turn < 20; turn += 1) await real.status();
+    expect([rows, await storedTo()]).toEqual([4, 7]);
+    await log.end();
+    expect(await real.read(newestBatch, {})).toMatchObject({ totalCount: 8, ended: 1 });
+  });
+
   it('outlives a database that takes nothing, within bounds, and says what is missing', async () => {
     const real = await openInlineDb({ migrations: eventMigrations, operations: eventOperations });
     let full = false;

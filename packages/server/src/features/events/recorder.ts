@@ -61,13 +61,12 @@ export class Recorder {
   push(entry: LogEntry): void {
     this.#waiting.push(entry);
     this.#waitingChars += charsOf(entry);
-    const { batch } = this.#deps.limits;
-    if (!this.#failing && (this.#waiting.length >= batch.count || this.#waitingChars >= batch.chars)) void this.flush();
+    if (!this.#failing && this.#fillsRow()) void this.flush();
     else this.#flushLater();
     this.#bound();
   }
 
-  /** Resolves when what waited is stored, or cannot be. */
+  /** Resolves when what waited at its beginning is stored, or cannot be. */
   flush(): Promise<void> {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
@@ -78,7 +77,9 @@ export class Recorder {
   /** The last row of the run; `id` follows all others. */
   async end(id: number): Promise<void> {
     await this.begun;
-    await this.flush();
+    await this.#writing;
+    do await this.flush();
+    while (this.#waiting.length > 0 && !this.#failing);
     this.#cancelFlush?.();
     // Without this row the next run says that events may be missing, which is so.
     if (this.#waiting.length === 0) await this.#store([], id, true).catch((error: unknown) => this.#fail(error, []));
@@ -86,8 +87,11 @@ export class Recorder {
 
   async #flushAll(): Promise<void> {
     await this.begun;
-    while (this.#waiting.length > 0) {
+    // Under load something new comes during each write: it waits for a row of its own, as it does without one.
+    let due = this.#waiting.length;
+    while (this.#waiting.length > 0 && (due > 0 || this.#fillsRow())) {
       const entries = this.#take();
+      due -= entries.length;
       try {
         await this.#store(entries, endOf(entries.at(-1) ?? { from: 0, to: 0, reason: 'lost' }));
         this.#failing = false;
@@ -96,6 +100,12 @@ export class Recorder {
         return;
       }
     }
+    if (this.#waiting.length > 0) this.#flushLater();
+  }
+
+  #fillsRow(): boolean {
+    const { batch } = this.#deps.limits;
+    return this.#waiting.length >= batch.count || this.#waitingChars >= batch.chars;
   }
 
   async #store(entries: readonly LogEntry[], lastId: number, ended = false): Promise<void> {

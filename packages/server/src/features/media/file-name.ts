@@ -9,7 +9,8 @@ export function cleanFileName(text: string | undefined): string | undefined {
   const last = text.toWellFormed().normalize('NFC').split(/[/\\]/).at(-1) ?? '';
   const name = last
     .replaceAll(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffd<>:"|?*]/gu, '_')
-    .replaceAll(/^[. ]+|[. ]+$/g, '');
+    // The look behind keeps a long run in the middle from being tried at each of its characters.
+    .replaceAll(/^[. ]+|(?<![. ])[. ]+$/g, '');
   const characters = [...name];
   if (characters.length <= maxCharacters) return name === '' ? undefined : name;
   // The end tells what it is.

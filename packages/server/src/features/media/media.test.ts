@@ -63,11 +63,17 @@ describe('the quota', () => {
   it('bounds how many are under way, and takes more when one is done', async () => {
     await using server = await start();
     const port = Number(new URL(server.url).port);
-    const open = Array.from({ length: 32 }, () => {
+    const begin = (token: string) => {
       const socket = net.connect(port, '127.0.0.1');
-      socket.write(`POST /media HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.token}\r\ncontent-length: 1000\r\n\r\nabc`);
+      socket.write(`POST /media HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\ncontent-length: 1000\r\n\r\nabc`);
       return socket;
-    });
+    };
+    const [one, other] = [await server.as(['rpc']), await server.as(['rpc'])];
+    const open = Array.from({ length: 16 }, () => begin(one.token));
+    await expect.poll(() => readdirSync(folder()).length).toBe(16);
+    const own = await call(server, '/media', { method: 'POST', body: 'x', headers: { authorization: `Bearer ${one.token}` } });
+    expect([own.status, await own.json()]).toMatchObject([429, { error: expect.stringContaining('More than 16 uploads of this caller') }]);
+    open.push(...Array.from({ length: 16 }, () => begin(other.token)));
     await expect.poll(() => readdirSync(folder()).length).toBe(32);
     const refused = await upload(server, 'x');
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);

@@ -35,6 +35,7 @@ export interface Media extends AsyncDisposable {
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 const maxUploads = 32;
+const maxUploadsPerPrincipal = maxUploads / 2;
 
 const isAdmin = (call: CallContext): boolean => call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
 
@@ -50,6 +51,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
   const shelf = createShelf(dir);
   const ending = new AbortController();
   let uploads = 0;
+  const uploadsOf = new Map<string, number>();
   /** Bytes of uploads that are not on the shelf yet. */
   let coming = 0;
   let cancelSweep = (): void => {};
@@ -93,6 +95,20 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
       throw new AppError('payload_too_large', `The file must not be larger than ${config.maxFileBytes} bytes (media.maxFileBytes)`);
   }
 
+  function refuseTooMany(owner: string): void {
+    const retry = { retryAfterMs: 1_000 };
+    if (uploads >= maxUploads) throw new AppError('rate_limited', `More than ${maxUploads} uploads at once`, retry);
+    if ((uploadsOf.get(owner) ?? 0) >= maxUploadsPerPrincipal)
+      throw new AppError('rate_limited', `More than ${maxUploadsPerPrincipal} uploads of this caller at once`, retry);
+  }
+
+  function countUpload(owner: string, change: 1 | -1): void {
+    uploads += change;
+    const left = (uploadsOf.get(owner) ?? 0) + change;
+    if (left === 0) uploadsOf.delete(owner);
+    else uploadsOf.set(owner, left);
+  }
+
   async function save(upload: Upload, call: CallContext): Promise<MediaInfo> {
     await loaded;
     refuseTooLarge(upload.size ?? 0);
@@ -102,8 +118,9 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
         'precondition_failed',
         `The media store is full: expected at most ${config.maxFiles} files (media.maxFiles); delete media first`,
       );
-    if (uploads >= maxUploads) throw new AppError('rate_limited', `More than ${maxUploads} uploads at once`, { retryAfterMs: 1_000 });
-    uploads += 1;
+    const owner = call.identity.principalId;
+    refuseTooMany(owner);
+    countUpload(owner, 1);
     let size = 0;
     try {
       await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -124,14 +141,13 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
       const { contentType, extension } = await inspector.decide(upload.contentType, fileName);
       const about = { contentType, savedAt: clock.now(), size, ...(fileName !== undefined && { fileName }) };
       const mediaId = `${newId('md')}.${extension}`;
-      const owner = call.identity.principalId;
       await keep(mediaId, draft, { ...about, owner, sha256: hash.digest('hex') });
       shelf.put(mediaId, { owner, size, savedAtMs: about.savedAt, listedAtMs: about.savedAt });
       return { mediaId, ...about };
     } catch (error) {
       throw storageFault(error);
     } finally {
-      uploads -= 1;
+      countUpload(owner, -1);
       coming -= size;
     }
   }

@@ -123,6 +123,27 @@ it('a call over a WebSocket begins a trace under the id that the answer names; f
   expect(collector.requests.map(({ body }) => body).join('')).not.toContain(canary);
 });
 
+it('a request that fails by its client’s fault has its status, and is no error of the server', async () => {
+  await using collector = await startCollector();
+  {
+    await using server = await traced(collector.endpoint);
+    const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' };
+    expect((await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', headers, body: '{}' })).status).toBe(400);
+    expect((await fetch(`${server.url}/v1/models/no/such`, { headers })).status).toBe(404);
+    server.provider.queue({ status: 400, error: { message: 'no' } });
+    const failed = await fetch(`${server.url}/api/chat`, { method: 'POST', headers, body: '{"message":"Hello"}' });
+    expect(failed.status).toBe(500);
+  }
+  const doors = collector.spans().filter((span) => span.kind === 2);
+  expect(doors.map(({ name, status, attributes }) => [name, status.code, attributes['http.response.status_code'], attributes['error.type']])).toEqual(
+    [
+      ['POST /v1/chat/completions', 0, 400, undefined],
+      ['GET /v1/models/*id', 0, 404, undefined],
+      ['POST /api/chat', 2, 500, expect.any(String)],
+    ],
+  );
+});
+
 it('keeps the share that is asked for, and obeys the caller’s own decision', async () => {
   await using collector = await startCollector();
   {

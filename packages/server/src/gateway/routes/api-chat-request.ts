@@ -3,11 +3,11 @@ import type { TurnRequest } from '../../features/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { readJsonBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';
-import { parseV1 } from './v1-body.ts';
+import { parseInput } from '../parse-input.ts';
 
 /** Reads the strict body of `POST /api/chat` and `POST /api/chat/stream` as a turn (http-gateway.md §2.9). */
 export async function readChatRequest(call: HttpCall, bodyLimit: number): Promise<TurnRequest> {
-  const { message, agentId, sessionKey, conversationRef, locale, attachments } = parseV1(ApiChatRequest, await readJsonBody(call, bodyLimit));
+  const { message, agentId, sessionKey, conversationRef, locale, attachments } = parseInput(ApiChatRequest, await readJsonBody(call, bodyLimit));
   return {
     message,
     origin: 'api',

@@ -94,6 +94,12 @@ describe('the page', () => {
 });
 
 describe('what is no page', () => {
+  test('is told apart as quickly for the longest path', async () => {
+    const begun = performance.now();
+    for (let n = 0; n < 10; n += 1) expect((await get(`/${'.'.repeat(15_500)}/`, html)).status).toBe(200);
+    expect(performance.now() - begun).toBeLessThan(600);
+  });
+
   test.each(['/api/none', '/v1/none', '/media/none/none', '/hooks', '/rpc/none', '/mcp', '/nothing.js', '/assets/gone-1.js', '/assets/'])(
     'stays missing: %s',
     async (path) => {

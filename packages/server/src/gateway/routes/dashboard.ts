@@ -39,7 +39,7 @@ const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /** Families of routes for programs, and files such as `/favicon.ico`: what is missing there is missing, and no page stands in for it. */
-const programPath = /^\/(api|v1|rpc|ws|mcp|media|hooks|assets|health|metrics)(\/|$)|^\/[^/]*\.[^/]*$/i;
+const programPath = /^\/(api|v1|rpc|ws|mcp|media|hooks|assets|health|metrics)(\/|$)|^\/[^/.]*\.[^/]*$/i;
 
 /** Serves the dashboard (decisions §4; http-gateway.md §4.7): nothing of it is read before the first request for it. */
 export function createDashboardRoutes(deps: { readonly web: GatewayConfig['web']; readonly homeDir: string; readonly log: Log }): DashboardRoutes {

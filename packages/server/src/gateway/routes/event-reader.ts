@@ -86,7 +86,7 @@ export class EventReader {
   /** One that has not even taken what came before needs no reminder. */
   ping(frame: string): void {
     const { outgoing } = this.#call;
-    if (outgoing.writableLength === 0) outgoing.write(frame);
+    if (outgoing.writableLength === 0 && !outgoing.writableEnded) outgoing.write(frame);
   }
 
   /** True when it is too slow for the time it had; asked once a second while it is behind. */
@@ -98,6 +98,7 @@ export class EventReader {
 
   /** Ends the stream with a last frame; one that is behind is cut. */
   end(frame: string): void {
+    this.#live = false;
     if (this.isBehind) this.cut();
     else this.#call.outgoing.end(frame);
   }

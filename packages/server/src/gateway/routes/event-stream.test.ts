@@ -283,6 +283,16 @@ describe('a stop', () => {
     await rm(homeDir, { recursive: true, force: true });
   });
 
+  it('says nothing more behind the goodbye', async () => {
+    await using server = await startTestServer();
+    using stream = await openEvents(server.url, server.token, { query: '?kinds=system:error' });
+    const drained = server.server.drain();
+    say(server, 'too late');
+    await drained;
+    await expect.poll(() => stream.ended).toBe(true);
+    expect(stream.kinds()).toEqual(['bye']);
+  });
+
   it('waits with the goodbye for what still runs', async () => {
     await using server = await startTestServer({ provider: { answer: () => ({ text: 'late', delayMs: 300 }) } });
     const stream = await openEvents(server.url, server.token, { query: '?kinds=message:sent' });

@@ -31,7 +31,7 @@ export function checkPreconditions(headers: IncomingHttpHeaders, { etag, modifie
  * other units and to what cannot be read; `unsatisfiable` when nothing of it is there.
  */
 export function chooseRange(headers: IncomingHttpHeaders, { etag, modifiedMs, size }: Representation): ByteRange | 'unsatisfiable' | undefined {
-  const asked = /^bytes=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(headers.range ?? '');
+  const asked = /^bytes=\s*(?:(\d{1,15})\s*)?-\s*(?:(\d{1,15})\s*)?$/i.exec(headers.range ?? '');
   const [first, last] = [asked?.[1] ?? '', asked?.[2] ?? ''];
   if (asked === null || (first === '' && last === '') || !sameAsBefore(headers['if-range'], etag, modifiedMs)) return undefined;
   if (first === '') {

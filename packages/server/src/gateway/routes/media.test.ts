@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
 import { MediaInfo, MediaList } from '@gatehouse/contract';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { rawExchange } from '../testing/gateway-fixture.ts';
@@ -208,8 +208,44 @@ describe('upload', () => {
     expect((await upload(png, alice.token, { 'content-encoding': 'gzip' })).status).toBe(415);
   });
 
+  it('goes on with nothing of a form that the store refuses before it looks', async () => {
+    const step = createStepClock();
+    const paces = new Set<() => void>();
+    const clock: StepClock = {
+      ...step,
+      after(ms, run) {
+        const once = (): void => {
+          paces.delete(once);
+          run();
+        };
+        if (ms === 8_000) paces.add(once);
+        const cancel = step.after(ms, once);
+        return () => {
+          paces.delete(once);
+          cancel();
+        };
+      },
+    };
+    await using full = await startTestServer({ clock, config: { media: { maxFiles: 1 } } });
+    const send = (bytes: number) =>
+      fetch(`${full.url}/media`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${full.token}` },
+        body: form([['file', new Blob([Buffer.alloc(bytes, 'a')]), 'a.txt']]),
+      });
+    expect((await send(10)).status).toBe(201);
+    const refused = await send(1_000_000);
+    expect([refused.status, await refused.json()]).toMatchObject([409, { code: 'precondition_failed' }]);
+    await expect
+      .poll(() => {
+        clock.advance(8_000);
+        return paces.size;
+      })
+      .toBe(0);
+  });
+
   it('takes many at once and keeps each whole', async () => {
-    const files = Array.from({ length: 24 }, () => randomBytes(60_000));
+    const files = Array.from({ length: 16 }, () => randomBytes(60_000));
     const infos = await Promise.all(
       files.map((bytes, index) => (index % 2 === 0 ? stored(bytes) : stored(form([['file', new Blob([bytes]), 'x']])))),
     );

@@ -28,8 +28,9 @@ export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'uploa
   const { media } = deps;
   return {
     async upload(call) {
+      const over = new AbortController();
       try {
-        const info = await media.save(await uploadOf(call, deps), call.context());
+        const info = await media.save(await uploadOf(call, deps, over.signal), call.context());
         call.setHeader('location', `/media/${info.mediaId}`);
         sendJson(call, 201, info);
       } catch (error) {
@@ -39,6 +40,8 @@ export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'uploa
           call.discardsBody = true;
         }
         throw error;
+      } finally {
+        over.abort();
       }
     },
     async list(call) {
@@ -65,7 +68,7 @@ function idOf(call: HttpCall): string {
   return id.data;
 }
 
-async function uploadOf(call: HttpCall, { media, clock }: MediaRoutesDeps): Promise<Upload> {
+async function uploadOf(call: HttpCall, { media, clock }: MediaRoutesDeps, signal: AbortSignal): Promise<Upload> {
   const { headers } = call.incoming;
   const { fileName } = parseQuery(UploadQuery, call);
   const contentType = headers['content-type'];
@@ -77,5 +80,5 @@ async function uploadOf(call: HttpCall, { media, clock }: MediaRoutesDeps): Prom
   const limit = media.maxFileBytes + multipartOverheadBytes;
   if (declared !== undefined && declared > limit)
     throw new AppError('payload_too_large', `The file must not be larger than ${media.maxFileBytes} bytes (media.maxFileBytes)`);
-  return multipartUpload(contentType, pacedBody(call, { limit, clock }));
+  return multipartUpload(contentType, pacedBody(call, { limit, clock }), signal);
 }

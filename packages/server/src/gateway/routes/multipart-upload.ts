@@ -14,9 +14,10 @@ function malformed(message: string, param = 'body'): AppError {
 
 /**
  * The one part `file` of a multipart/form-data body, as it streams by. Resolves when the part begins; what comes after
- * it is judged before its bytes end, so that nothing of a body with something else in it is kept.
+ * it is judged before its bytes end, so that nothing of a body with something else in it is kept. `signal` lets go of
+ * `source`, also when nobody ever asked for the bytes.
  */
-export async function multipartUpload(contentType: string, source: AsyncIterable<Uint8Array>): Promise<Upload> {
+export async function multipartUpload(contentType: string, source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<Upload> {
   if (!/;\s*boundary\s*=\s*"?[^\s";]/i.test(contentType)) throw malformed('expected multipart/form-data with a boundary');
   // A bundler keeps only the default export of a CommonJS package that is loaded on demand.
   const { Busboy } = (await import('@fastify/busboy')).default;
@@ -24,6 +25,7 @@ export async function multipartUpload(contentType: string, source: AsyncIterable
   const begun = Promise.withResolvers<Part>();
   let stream: Readable | undefined;
   const stop = new AbortController();
+  signal.addEventListener('abort', () => stop.abort(), { once: true });
   const refuse = (error: AppError): void => {
     stop.abort(error);
     begun.reject(error);

@@ -88,7 +88,11 @@ describe('extended fields', () => {
         { type: 'function', function: { name: 'open', parameters: { properties } } },
       ],
     });
-    expect(clientTools?.map((tool) => tool.parameters)).toEqual([{ type: 'object', properties: {} }, { type: 'object' }, { type: 'object', properties }]);
+    expect(clientTools?.map((tool) => tool.parameters)).toEqual([
+      { type: 'object', properties: {} },
+      { type: 'object' },
+      { type: 'object', properties },
+    ]);
   });
 
   it('that are null or empty ask for nothing', async () => {

@@ -1,14 +1,14 @@
 import { ExtendedChatCompletionRequest, type ExtendedChatMessage } from '@gatehouse/contract';
 import type { CompletionMessage } from '../../features/turns/api.ts';
 import type { ModelOptions, ModelPart } from '../../llm/model.ts';
-import { parseV1 } from './v1-body.ts';
+import { parseInput } from '../parse-input.ts';
 import type { ChatRequest } from './v1-chat-request.ts';
 import { filePart, imagePart, userMessage } from './v1-parts.ts';
 import { jsonSchemaFormat, toolSpecs } from './v1-tools.ts';
 
 /** Parses a body by what clients send beside the strict set; each field has its effect or is refused. */
 export function parseExtendedChat(body: unknown): ChatRequest {
-  const request = parseV1(ExtendedChatCompletionRequest, body);
+  const request = parseInput(ExtendedChatCompletionRequest, body);
   const messages = request.messages.map((message, index) => toMessage(message, `messages.${index}`));
   const tools = toolSpecs((request.tools ?? []).map((tool) => tool.function));
   const options = optionsOf(request);

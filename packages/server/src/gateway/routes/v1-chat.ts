@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { ChatCompletion } from '@gatehouse/contract';
 import type { TurnOutcome, TurnsApi } from '../../features/turns/api.ts';
-import { AppError } from '../../kernel/app-error.ts';
+import { toAppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import { readJsonBody } from '../body.ts';
-import { v1ErrorBody } from '../error-body.ts';
 import type { HttpCall } from '../http-call.ts';
-import { sendError, sendJson } from '../reply.ts';
+import { logFailure, sendError, sendJson } from '../reply.ts';
 import { SseWriter } from '../sse-writer.ts';
 import { chunksOf, mapFinishReason, wireCall } from './chat-chunks.ts';
 import { type ChatRequest, parseChat } from './v1-chat-request.ts';
@@ -89,11 +88,9 @@ async function stream(deps: ChatDeps, call: HttpCall, completion: Completion): P
       sendError(call, failure, deps.log);
       return;
     }
-    const error = failure instanceof AppError ? failure : new AppError('internal', 'Internal error', { cause: failure });
-    if (error.details.cause !== undefined)
-      deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause }, 'A streamed completion failed');
-    writer.push(`data: ${JSON.stringify(v1ErrorBody(error))}\n\ndata: [DONE]\n\n`);
-    writer.end();
+    const error = toAppError(failure);
+    logFailure(call, error, deps.log);
+    writer.fail(error);
   }
 
   let outcome: TurnOutcome;

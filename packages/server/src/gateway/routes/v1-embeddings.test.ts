@@ -29,6 +29,15 @@ describe('POST /v1/embeddings', () => {
     });
   });
 
+  it('names a field as quickly when it is as long as a body and of dots', async () => {
+    await using fixture = await start();
+    const name = `${'.'.repeat(60_000)}\n`;
+    const begun = performance.now();
+    const response = await post(fixture.address + path, testTokens.api, { model: 'x', input: 'a', [name]: 1 });
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { type: 'invalid_request_error', param: '' } }]);
+    expect(performance.now() - begun).toBeLessThan(500);
+  });
+
   it('encodes base64 as little-endian floats', async () => {
     await using fixture = await start();
     const response = await post(fixture.address + path, testTokens.api, { model: 'x', input: 'ab', encoding_format: 'base64' });

@@ -5,7 +5,7 @@ import { ModelError } from '../../llm/model.ts';
 import { readJsonBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';
 import { sendJson } from '../reply.ts';
-import { parseV1 } from './v1-body.ts';
+import { parseInput } from '../parse-input.ts';
 
 /** The part of the embedder that the route uses. */
 export type EmbedTexts = Pick<Embedder, 'embed'>;
@@ -16,7 +16,7 @@ export function createEmbeddingsRoute(deps: {
   readonly bodyLimit: number;
 }): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const request = parseV1(EmbeddingRequest, await readJsonBody(call, deps.bodyLimit), 'fields');
+    const request = parseInput(EmbeddingRequest, await readJsonBody(call, deps.bodyLimit), 'fields');
     if (deps.embedder === undefined) throw new AppError('not_found', 'No embedding provider configured');
     const texts = typeof request.input === 'string' ? [request.input] : request.input;
     const { model, vectors } = await embed(deps.embedder, texts, call.signal);

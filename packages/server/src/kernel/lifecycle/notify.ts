@@ -1,14 +1,17 @@
 import { spawn } from 'node:child_process';
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Whether a service manager started the daemon: it keeps what is printed, and starts anew what ends. */
+export function isSupervised(env: Environment): boolean {
+  return env['INVOCATION_ID'] !== undefined || env['NOTIFY_SOCKET'] !== undefined;
+}
+
 /**
  * Tells systemd where a service of `Type=notify` is in its life; does nothing without `NOTIFY_SOCKET`. By the program that
  * systemd brings along, because Node has no datagram sockets in the file system; so the unit needs `NotifyAccess=all`.
  */
-export function notifySupervisor(
-  state: 'READY=1' | 'STOPPING=1',
-  env: Readonly<Record<string, string | undefined>>,
-  onFailure: (error: Error) => void,
-): void {
+export function notifySupervisor(state: 'READY=1' | 'STOPPING=1', env: Environment, onFailure: (error: Error) => void): void {
   const { NOTIFY_SOCKET, PATH } = env;
   if (NOTIFY_SOCKET === undefined || NOTIFY_SOCKET === '') return;
   const child = spawn('systemd-notify', [state], { env: { NOTIFY_SOCKET, ...(PATH !== undefined && { PATH }) }, stdio: 'ignore' });

@@ -243,6 +243,30 @@ describe('the end of a turn', () => {
     }
   });
 
+  it.each([true, false])('the stream of a token that is revoked ends with the event of a failure (text before: %s)', async (spoke) => {
+    await using quick = await startGateway({
+      deps: { keepAliveMs: 10 },
+      turn: async (_request, call, sink) => {
+        if (spoke) sink?.text('half');
+        sink?.flush();
+        await new Promise((resolve) => call.signal.addEventListener('abort', resolve));
+        return { finishReason: 'aborted' };
+      },
+    });
+    quick.putToken('brief', 'brief-secret-0123456789-abcdefghijkl', ['api']);
+    const response = await post(`${quick.address}/v1/responses`, 'brief-secret-0123456789-abcdefghijkl', { model: 'm', input: 'x', stream: true });
+    quick.tokens.remove('brief');
+    const { events, final } = readEvents(await response.text());
+    expect(events.map((event) => event.type).filter((type) => /^response.(created|failed)/.test(type))).toEqual([
+      'response.created',
+      'response.failed',
+    ]);
+    expect(final).toMatchObject({
+      status: 'failed',
+      error: { code: 'server_error', message: 'The token of this stream was revoked or has expired' },
+    });
+  });
+
   it('what was collected in one read leaves in one write', async () => {
     script = async (_request, _call, sink) => {
       for (let i = 0; i < 5; i++) sink?.text(`${i}`);

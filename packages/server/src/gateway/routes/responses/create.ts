@@ -11,7 +11,7 @@ import type { TurnSink } from '../../../runtime/turn.ts';
 import { readJsonBody } from '../../body.ts';
 import type { HttpCall } from '../../http-call.ts';
 import { sendJson } from '../../reply.ts';
-import { parseV1 } from '../v1-body.ts';
+import { parseInput } from '../../parse-input.ts';
 import { failureOf } from '../v1-failure.ts';
 import { responseNames, toWireError } from '../v1-wire-error.ts';
 import { closedResponse, openResponse, responseOfItem } from './body.ts';
@@ -42,7 +42,7 @@ export interface Answering {
 export function createResponseRoute(deps: ResponseDeps): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const body = await readJsonBody(call, deps.bodyLimit);
-    const request = parseV1(ResponseRequest, body);
+    const request = parseInput(ResponseRequest, body);
     const context = call.context();
     const input = await toMessages(request.input, itemFinder(deps.responses, context));
     const previous = request.previous_response_id;

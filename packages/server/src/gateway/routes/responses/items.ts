@@ -12,12 +12,22 @@ export type FindItem = (id: string, param: string) => Promise<ResponseOutputItem
 export async function toMessages(input: string | readonly ResponseInputItem[], findItem: FindItem): Promise<CompletionMessage[]> {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
   const messages: CompletionMessage[] = [];
+  let answer: Assistant[] = [];
+  const closeAnswer = (): void => {
+    if (answer.length > 0) messages.push(whole(answer));
+    answer = [];
+  };
   for (const [index, item] of input.entries()) {
     const param = `input.${index}`;
     const found = item.type === 'item_reference' ? await findItem(item.id, param) : item;
     // What is accepted of reasoning says nothing.
-    if (found.type !== 'reasoning') add(messages, toMessage(found, param));
+    if (found.type === 'reasoning') continue;
+    const message = toMessage(found, param);
+    if (message.role !== 'assistant' || !belongsTo(answer, message)) closeAnswer();
+    if (message.role === 'assistant') answer.push(message);
+    else messages.push(message);
   }
+  closeAnswer();
   return messages;
 }
 
@@ -44,18 +54,18 @@ function joined(blocks: readonly ({ readonly text: string } | { readonly refusal
   return blocks.map((block) => ('text' in block ? block.text : block.refusal)).join('\n');
 }
 
-function add(messages: CompletionMessage[], message: CompletionMessage): void {
-  const last = messages.at(-1);
-  if (message.role === 'assistant' && last?.role === 'assistant' && (message.toolCalls ?? last.toolCalls) !== undefined)
-    messages[messages.length - 1] = merged(last, message);
-  else messages.push(message);
+/** Texts alone stay messages of their own; of two pieces that are one answer, one is a call. */
+function belongsTo(answer: readonly Assistant[], { toolCalls }: Assistant): boolean {
+  return answer.length > 1 || (toolCalls ?? answer[0]?.toolCalls) !== undefined;
 }
 
 /** Providers take the text and the calls of one answer as one message only. */
-function merged(first: Assistant, second: Assistant): Assistant {
+function whole(answer: readonly Assistant[]): Assistant {
+  const [only] = answer;
+  if (only !== undefined && answer.length === 1) return only;
   return {
     role: 'assistant',
-    content: [first.content, second.content].filter((text) => text !== '').join('\n'),
-    toolCalls: [...(first.toolCalls ?? []), ...(second.toolCalls ?? [])],
+    content: answer.flatMap(({ content }) => (content === '' ? [] : [content])).join('\n'),
+    toolCalls: answer.flatMap(({ toolCalls = [] }) => toolCalls),
   };
 }

@@ -1,8 +1,7 @@
-import type { ResponseObject } from '@gatehouse/contract';
-import { AppError } from '../../../kernel/app-error.ts';
+import { type AppError, toAppError } from '../../../kernel/app-error.ts';
 import type { TurnSink } from '../../../runtime/turn.ts';
 import type { HttpCall } from '../../http-call.ts';
-import { sendError } from '../../reply.ts';
+import { logFailure, sendError } from '../../reply.ts';
 import { SseWriter } from '../../sse-writer.ts';
 import { failureOf } from '../v1-failure.ts';
 import { errorOf } from './body.ts';
@@ -12,7 +11,11 @@ import { ResponseEvents } from './events.ts';
 /** Streams one response. The status is chosen at the first text or the first keep-alive; from then on a failure is an event. */
 export async function streamResponse(deps: Pick<ResponseDeps, 'clock' | 'log' | 'keepAliveMs'>, call: HttpCall, answering: Answering): Promise<void> {
   const { open } = answering;
-  const writer = new SseWriter(call, { clock: deps.clock, ...(deps.keepAliveMs !== undefined && { keepAliveMs: deps.keepAliveMs }) });
+  const writer = new SseWriter(call, {
+    clock: deps.clock,
+    errorText,
+    ...(deps.keepAliveMs !== undefined && { keepAliveMs: deps.keepAliveMs }),
+  });
   const events = new ResponseEvents(open);
   let produced = false;
   const sink: TurnSink = {
@@ -25,10 +28,9 @@ export async function streamResponse(deps: Pick<ResponseDeps, 'clock' | 'log' | 
     drained: () => writer.drained(),
   };
 
-  function end(response: ResponseObject): void {
-    const { status } = response;
-    if (status !== 'in_progress') writer.push(events.end({ ...response, status }));
-    writer.end();
+  function errorText(error: AppError): string {
+    const begin = produced ? '' : events.begin();
+    return begin + events.end({ ...open, status: 'failed', store: false, error: errorOf(error) });
   }
 
   function fail(failure: unknown): void {
@@ -37,11 +39,9 @@ export async function streamResponse(deps: Pick<ResponseDeps, 'clock' | 'log' | 
       sendError(call, failure, deps.log);
       return;
     }
-    const error = failure instanceof AppError ? failure : new AppError('internal', 'Internal error', { cause: failure });
-    if (error.details.cause !== undefined)
-      deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause }, 'A streamed response failed');
-    if (!produced) writer.push(events.begin());
-    end({ ...open, status: 'failed', store: false, error: errorOf(error) });
+    const error = toAppError(failure);
+    logFailure(call, error, deps.log);
+    writer.fail(error);
   }
 
   let result: Awaited<ReturnType<Answering['run']>>;
@@ -64,5 +64,7 @@ export async function streamResponse(deps: Pick<ResponseDeps, 'clock' | 'log' | 
     else sink.text(JSON.stringify(outcome.text).slice(1, -1));
   } else if (!produced) writer.push(events.begin());
   for (const [index, item] of response.output.entries()) writer.push(events.item(index, item));
-  end(response);
+  const { status } = response;
+  if (status !== 'in_progress') writer.push(events.end({ ...response, status }));
+  writer.end();
 }

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { toMessages } from './items.ts';
+
+type Items = Exclude<Parameters<typeof toMessages>[0], string>;
+
+const call = (id: string): Items[number] => ({ type: 'function_call', call_id: id, name: 'f', arguments: '{}' });
+const text = (content: string): Items[number] => ({ type: 'message', role: 'assistant', content });
+const nothing = () => Promise.reject(new Error('nothing is referred to'));
+const calls = (...ids: string[]) => ids.map((id) => ({ id, name: 'f', arguments: '{}' }));
+
+it('makes one message of the pieces of an answer that called, and leaves texts alone', async () => {
+  const items = [text('a'), text('b'), call('1'), text('c'), call('2'), { type: 'message' as const, role: 'user' as const, content: 'u' }, call('3')];
+  expect(await toMessages(items, nothing)).toEqual([
+    { role: 'assistant', content: 'a' },
+    { role: 'assistant', content: 'b\nc', toolCalls: calls('1', '2') },
+    { role: 'user', content: 'u' },
+    { role: 'assistant', content: '', toolCalls: calls('3') },
+  ]);
+});
+
+it('takes time in proportion to the number of calls', async () => {
+  const begun = performance.now();
+  const [message] = await toMessages(
+    Array.from({ length: 40_000 }, (_, n) => call(`${n}`)),
+    nothing,
+  );
+  expect(message).toHaveProperty('toolCalls.length', 40_000);
+  expect(performance.now() - begun).toBeLessThan(1_500);
+});
