@@ -1,4 +1,3 @@
-import type { Health } from '@gatehouse/contract';
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { RootConfig } from './config-schema.ts';
@@ -13,7 +12,6 @@ import { createSessions } from './features/sessions/sessions.ts';
 import { createSettings } from './features/settings/settings.ts';
 import { startMetrics } from './features/system/metrics.ts';
 import { createSystem } from './features/system/system.ts';
-import { isUniform } from './features/tokens/secret.ts';
 import { createTokens } from './features/tokens/tokens.ts';
 import { createTurnMethods } from './features/turns/methods.ts';
 import { primaryModel } from './features/turns/resolve-target.ts';
@@ -42,6 +40,8 @@ import { buildSystemPrompt } from './runtime/prompt.ts';
 import { createRunTurn } from './runtime/run-turn.ts';
 import { selectTools } from './runtime/tool-policy.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
+import { createHealth } from './server-health.ts';
+import { serverWarnings } from './start-warnings.ts';
 
 /** How long turns that a stop aborts may take to end. */
 const abortedMs = 1_000;
@@ -248,34 +248,16 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const handlers = traces?.handlers(methods) ?? methods;
 
   // Doors.
-  const startedAt = clock.monotonic();
   let state: 'running' | 'draining' = 'running';
-  async function health(): Promise<Health> {
-    const storage = await db.status().catch(() => undefined);
-    const checks: Health['checks'] = {
-      storage:
-        damage !== undefined || storage === undefined
-          ? { status: 'failed' }
-          : storage.state === 'ok'
-            ? { status: 'ok' }
-            : { status: 'degraded', detail: 'read-only' },
-      models: models.list().some((model) => model.provider !== 'offline')
-        ? { status: 'ok' }
-        : { status: 'degraded', detail: 'no model provider is connected' },
-      load: load.overload() === undefined ? { status: 'ok' } : { status: 'degraded', detail: 'new work is refused for a while' },
-      turns: lifetime.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
-    };
-    const failed =
-      Object.values(checks).some((check) => check.status === 'failed') ||
-      checks['storage']?.status === 'degraded' ||
-      checks['load']?.status === 'degraded';
-    return {
-      status: state === 'draining' ? 'draining' : failed ? 'degraded' : 'ok',
-      version: options.version,
-      uptimeMs: Math.round(clock.monotonic() - startedAt),
-      checks,
-    };
-  }
+  const health = createHealth({
+    version: options.version,
+    clock,
+    models,
+    state: () => state,
+    storage: () => (damage === undefined ? db.status() : Promise.reject(damage)),
+    overload: load.overload,
+    controlPlaneOnly: lifetime.controlPlaneOnly,
+  });
   const gateway: Gateway = building.use(
     createGateway({
       config: config.gateway,
@@ -343,16 +325,4 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-function serverWarnings({ host, tokens, tls }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
-  const warnings: string[] = [];
-  if (tls === undefined && !['127.0.0.1', 'localhost', '::1'].includes(host))
-    warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
-  for (const token of tokens)
-    if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
-  for (const token of tokens)
-    if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
-  if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
-  return warnings;
 }

@@ -1,4 +1,5 @@
 import type { RootConfig } from './config-schema.ts';
+import { isUniform } from './features/tokens/secret.ts';
 
 /** What the server itself does not warn of: only who starts it knows the file and the log. */
 export function startWarnings(
@@ -13,5 +14,18 @@ export function startWarnings(
   for (const name of Object.keys(config.logging.modules))
     if (!context.logModules.includes(name))
       warnings.push(`logging.modules: there is no module "${name}"; there are ${context.logModules.join(', ')}.`);
+  return warnings;
+}
+
+/** What the server warns of by itself. */
+export function serverWarnings({ host, tokens, tls }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
+  const warnings: string[] = [];
+  if (tls === undefined && !['127.0.0.1', 'localhost', '::1'].includes(host))
+    warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
+  for (const token of tokens)
+    if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
+  for (const token of tokens)
+    if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
+  if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
   return warnings;
 }

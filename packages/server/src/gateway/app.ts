@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { allows, type Health, type Route, routes, scopeWords } from '@gatehouse/contract';
+import { type Health, routes } from '@gatehouse/contract';
 import type { Agent, AgentsApi } from '../features/agents/api.ts';
 import type { ReceiptsApi } from '../features/receipts/api.ts';
 import type { SessionsApi } from '../features/sessions/api.ts';
@@ -21,6 +21,7 @@ import { Roster } from '../kernel/roster.ts';
 import type { ModelInfo } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
 import { type ClientAddress, createAddressOf } from './address.ts';
+import { aboutTraced, authorize, methodLabel, notFound, startsWork } from './admission.ts';
 import { bearerOf, createAuthenticator } from './auth.ts';
 import type { GatewayConfig } from './config.ts';
 import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
@@ -328,44 +329,4 @@ export function createGateway(deps: GatewayDeps): Gateway {
       for (const socket of guard.all()) socket.destroy();
     },
   };
-}
-
-/** What reads goes on under load, and so does JSON-RPC, which looks at each call. */
-function startsWork(route: Route): boolean {
-  return route.method === 'POST' && route.family !== 'rpc';
-}
-
-/** Clients may send any word for a method; those that mean nothing here share a label. */
-function methodLabel(method: string | undefined): string {
-  return method !== undefined && ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
-}
-
-function aboutTraced(call: HttpCall, route: Route): Parameters<DoorTracer['request']>[0] {
-  const parent = call.incoming.headers['traceparent'];
-  return {
-    route: route.path,
-    method: route.method,
-    traceId: call.traceId,
-    traceparent: typeof parent === 'string' ? parent : undefined,
-    status: () => call.outgoing.statusCode,
-  };
-}
-
-function notFound(call: HttpCall, allow: readonly string[]): AppError {
-  if (allow.length === 0) return new AppError('not_found', 'No such path');
-  call.setHeader('allow', allow.join(', '));
-  return new AppError('method_not_allowed', `This path takes ${allow.join(', ')}`);
-}
-
-/** Deny by default: only a route that says so is open to callers without a token. */
-function authorize(call: HttpCall, route: Route): void {
-  if (route.scope === 'none') return;
-  if (call.identity === undefined) {
-    throw new AppError(
-      'unauthenticated',
-      bearerOf(call.incoming) === undefined ? 'A bearer token is required: Authorization: Bearer <token>' : 'The bearer token is not valid',
-    );
-  }
-  if (!allows(call.identity.scopes, route.scope))
-    throw new AppError('insufficient_scope', `Insufficient scope: requires ${scopeWords(route.scope)}`, { required: route.scope });
 }

@@ -1,0 +1,47 @@
+import { allows, type Route, scopeWords } from '@gatehouse/contract';
+import type { DoorTracer } from '../features/observability/api.ts';
+import { AppError } from '../kernel/app-error.ts';
+import { bearerOf } from './auth.ts';
+import type { HttpCall } from './http-call.ts';
+
+/** What reads goes on under load, and so does JSON-RPC, which looks at each call. */
+export function startsWork(route: Route): boolean {
+  return route.method === 'POST' && route.family !== 'rpc';
+}
+
+/** Clients may send any word for a method; those that mean nothing here share a label. */
+export function methodLabel(method: string | undefined): string {
+  return method !== undefined && ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
+}
+
+/** What the span of a request tells of it. */
+export function aboutTraced(call: HttpCall, route: Route): Parameters<DoorTracer['request']>[0] {
+  const parent = call.incoming.headers['traceparent'];
+  return {
+    route: route.path,
+    method: route.method,
+    traceId: call.traceId,
+    traceparent: typeof parent === 'string' ? parent : undefined,
+    status: () => call.outgoing.statusCode,
+  };
+}
+
+/** The refusal of a path that no route has, or not for this method. */
+export function notFound(call: HttpCall, allow: readonly string[]): AppError {
+  if (allow.length === 0) return new AppError('not_found', 'No such path');
+  call.setHeader('allow', allow.join(', '));
+  return new AppError('method_not_allowed', `This path takes ${allow.join(', ')}`);
+}
+
+/** Deny by default: only a route that says so is open to callers without a token. */
+export function authorize(call: HttpCall, route: Route): void {
+  if (route.scope === 'none') return;
+  if (call.identity === undefined) {
+    throw new AppError(
+      'unauthenticated',
+      bearerOf(call.incoming) === undefined ? 'A bearer token is required: Authorization: Bearer <token>' : 'The bearer token is not valid',
+    );
+  }
+  if (!allows(call.identity.scopes, route.scope))
+    throw new AppError('insufficient_scope', `Insufficient scope: requires ${scopeWords(route.scope)}`, { required: route.scope });
+}

@@ -1,0 +1,43 @@
+import type { Health } from '@gatehouse/contract';
+import type { Clock } from './kernel/clock.ts';
+import type { DbStatus } from './kernel/db/db.ts';
+import type { Models } from './llm/models.ts';
+
+export interface HealthDeps {
+  readonly version: string;
+  readonly clock: Clock;
+  readonly models: Pick<Models, 'list'>;
+  readonly state: () => 'running' | 'draining';
+  /** Fails when the storage cannot be used. */
+  readonly storage: () => Promise<DbStatus>;
+  /** Why no new work is taken. */
+  readonly overload: () => string | undefined;
+  /** True after repeated crashes: no agent takes turns. */
+  readonly controlPlaneOnly: boolean;
+}
+
+/** What `/health` answers. A daemon without a model provider is well: that is how it is set up. */
+export function createHealth(deps: HealthDeps): () => Promise<Health> {
+  const { clock } = deps;
+  const startedAt = clock.monotonic();
+  return async () => {
+    const storage = await deps.storage().catch(() => undefined);
+    const overload = deps.overload() !== undefined;
+    const readOnly = storage?.state === 'read_only';
+    const checks: Health['checks'] = {
+      storage: storage === undefined ? { status: 'failed' } : readOnly ? { status: 'degraded', detail: 'read-only' } : { status: 'ok' },
+      models: deps.models.list().some((model) => model.provider !== 'offline')
+        ? { status: 'ok' }
+        : { status: 'degraded', detail: 'no model provider is connected' },
+      load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
+      turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
+    };
+    const unwell = storage === undefined || readOnly || overload || deps.controlPlaneOnly;
+    return {
+      status: deps.state() === 'draining' ? 'draining' : unwell ? 'degraded' : 'ok',
+      version: deps.version,
+      uptimeMs: Math.round(clock.monotonic() - startedAt),
+      checks,
+    };
+  };
+}
