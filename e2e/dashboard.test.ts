@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import axe from 'axe-core';
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findCommand } from '../tools/system-packages.mjs';
 import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
@@ -71,7 +74,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByLabel('Access token').fill('not-a-token-of-this-gateway-at-all-000000');
       await page.getByRole('button', { name: 'Log in' }).click();
       await page.getByRole('alert').getByText('does not know this token').waitFor();
-      await page.getByLabel('Access token').fill(product.token);
+      await page.getByLabel('Access token').fill('schlüssel-☃');
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByRole('alert').getByText('This is no token').waitFor();
+      // The whole line that the daemon printed does as well.
+      await page.getByLabel('Access token').fill(`open  ${product.url}/#token=${product.token}`);
       await page.getByLabel('Access token').press('Enter');
       await page.getByRole('textbox', { name: 'Message' }).waitFor();
       expect(await page.evaluate(() => sessionStorage.getItem('gatehouse.token'))).toBe(product.token);
@@ -94,6 +101,42 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await ask(session.page, 'Hello from a program');
       await answers(session.page).getByText('the gateway answers').waitFor();
       expect(session.complaints).toEqual([]);
+    });
+
+    test('logging out leaves nothing to who comes next', async () => {
+      await using session = await logIn();
+      const { page } = session;
+      await ask(page, 'Between you and me');
+      await page.waitForURL(/\/chat\/cv_/);
+      await go(page, 'API explorer');
+      await page.getByRole('link', { name: 'ping' }).click();
+      await page.getByRole('button', { name: 'Call', exact: true }).click();
+      await page.getByRole('heading', { name: 'Calls of this tab' }).waitFor();
+      await go(page, 'Chat');
+      await page.getByRole('button', { name: 'Log out' }).click();
+      expect(new URL(page.url()).pathname).toBe('/');
+      await page.getByLabel('Access token').fill(tokenOf('rpc'));
+      await page.getByLabel('Access token').press('Enter');
+      await go(page, 'API explorer');
+      await page.getByRole('link', { name: 'ping' }).click();
+      await page.getByRole('button', { name: 'Call', exact: true }).waitFor();
+      expect(await page.getByRole('heading', { name: 'Calls of this tab' }).count()).toBe(0);
+      expect(await page.evaluate(() => JSON.stringify(sessionStorage))).not.toContain('Between you');
+    });
+
+    test('a second link in the same tab ends what the first one opened', async () => {
+      await using session = await logIn();
+      const { page } = session;
+      await page.getByRole('button', { name: 'Running' }).waitFor();
+      await go(page, 'Events');
+      await page.getByText('Live', { exact: true }).waitFor();
+      const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/api/events'));
+      await page.evaluate((token) => (location.hash = `token=${token}`), tokenOf('rpc'));
+      await ended;
+      await page.getByText('What happens in your conversations').waitFor();
+      await page.evaluate(() => (location.hash = 'token=one-that-nobody-gave-out'));
+      await page.getByRole('alert').getByText('does not know this token').waitFor();
+      expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
     });
 
     test('a token that is revoked ends the session', async () => {
@@ -147,6 +190,69 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('button', { name: 'Try again' }).click();
       await answers(page).getByText('the gateway answers').waitFor();
       expect(await answers(page).count()).toBe(1);
+    });
+
+    test('a conversation that was stopped has an address, and its question can be written anew', async () => {
+      product.provider.queue({ text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 });
+      await using session = await logIn();
+      const { page } = session;
+      await ask(page, 'Tell me abuot walruses');
+      await answers(page).getByText('word2').waitFor();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await page.waitForURL(/\/chat\/cv_/);
+      // What the server stored of it does not take the place of what is seen here.
+      await answers(page).getByText('Stopped by you').waitFor();
+      await page.getByRole('button', { name: 'Edit the question' }).click();
+      expect(await page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('Tell me abuot walruses');
+      expect(await answers(page).count()).toBe(0);
+      await ask(page, 'Tell me about walruses');
+      await answers(page).getByText('the gateway answers').waitFor();
+    });
+
+    test('follows the answer until somebody scrolls up, and takes no focus away', async () => {
+      product.provider.queue({ text: Array.from({ length: 300 }, (_, at) => `line ${at}\n\n`), paceMs: 12 });
+      await using session = await logIn();
+      const { page } = session;
+      const place = () =>
+        page.getByRole('region', { name: 'Messages' }).evaluate(({ scrollTop, scrollHeight, clientHeight }) => ({
+          top: scrollTop,
+          below: scrollHeight - scrollTop - clientHeight,
+        }));
+      await ask(page, 'Count');
+      await answers(page).getByText('line 60').waitFor();
+      await expect.poll(async () => (await place()).below).toBeLessThan(60);
+      await page.getByRole('region', { name: 'Messages' }).hover();
+      // One notch of the wheel, which is less than a line or two of what is coming.
+      await page.mouse.wheel(0, -60);
+      await page.getByRole('button', { name: 'To the end' }).waitFor();
+      const { top } = await place();
+      await answers(page).getByText('line 130').waitFor();
+      expect((await place()).top).toBe(top);
+      await page.getByRole('button', { name: 'To the end' }).click();
+      await expect.poll(async () => (await place()).below).toBeLessThan(60);
+      await answers(page).getByText('line 190').waitFor();
+      await expect.poll(async () => (await place()).below).toBeLessThan(60);
+      const search = page.getByRole('searchbox', { name: 'Search the conversations' });
+      await search.focus();
+      await answers(page).getByText('line 299').waitFor();
+      await page.getByRole('button', { name: 'Send' }).waitFor();
+      await page.waitForURL(/\/chat\/cv_/);
+      expect(await search.evaluate((field) => field === document.activeElement)).toBe(true);
+    });
+
+    test('keeps what was written and not sent, for each conversation', async () => {
+      await using session = await logIn();
+      const { page } = session;
+      const field = page.getByRole('textbox', { name: 'Message' });
+      await page.locator('input[type=file]').setInputFiles({ name: 'kept.txt', mimeType: 'text/plain', buffer: Buffer.from('kept') });
+      await page.getByRole('list', { name: 'Attachments' }).getByText('4 B').waitFor();
+      await field.fill('Half a thought');
+      await go(page, 'Tokens');
+      await go(page, 'Chat');
+      expect(await field.inputValue()).toBe('Half a thought');
+      await page.getByRole('list', { name: 'Attachments' }).getByText('kept.txt').waitFor();
+      await page.getByRole('button', { name: 'New chat', exact: true }).click();
+      await expect.poll(() => field.inputValue()).toBe('');
     });
 
     test('tells what failed, and tries again when asked to', async () => {
@@ -226,6 +332,70 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
   });
 
   describe('the other pages', () => {
+    test('hostile names, files and errors are text wherever they are shown', async () => {
+      const hostile = '<img src=x onerror="window.taken=1">';
+      await product.call('agents.create', { agentId: 'e2e-hostile', config: { name: hostile, instructions: hostile } });
+      await using session = await logIn();
+      const { page } = session;
+      await go(page, 'Events');
+      await page.getByText('Live', { exact: true }).waitFor();
+      await go(page, 'Chat');
+      product.provider.queue({ status: 400, error: { message: hostile } });
+      await page.locator('input[type=file]').setInputFiles({ name: `${hostile}.txt`, mimeType: 'text/plain', buffer: Buffer.from('x') });
+      await page.getByRole('list', { name: 'Attachments' }).getByText('1 B').waitFor();
+      await ask(page, hostile);
+      await page.getByRole('alert').waitFor();
+      await go(page, 'Agents & models');
+      await page.getByRole('heading', { name: hostile }).waitFor();
+      await page.getByRole('button', { name: 'Edit e2e-hostile' }).click();
+      expect(await page.getByLabel('Instructions').inputValue()).toBe(hostile);
+      await page.keyboard.press('Escape');
+      await go(page, 'Events');
+      for (const entry of await page.locator('.feed-entry').all()) await entry.click();
+      await go(page, 'Conversations');
+      await page.getByRole('link', { name: hostile }).first().waitFor();
+      await page.goto(`${product.url}/explorer/${encodeURIComponent(hostile)}`);
+      await page.getByText(`There is no method ${hostile}`).waitFor();
+      expect(await page.evaluate(() => 'taken' in window || document.querySelector('main :is(img, script, iframe)') !== null)).toBe(false);
+      await product.call('agents.delete', { agentId: 'e2e-hostile' });
+    });
+
+    test('an agent that comes while the page is open can be asked', async () => {
+      await using session = await logIn();
+      const { page } = session;
+      await page.getByRole('button', { name: 'Running' }).waitFor();
+      await product.call('agents.create', { agentId: 'e2e-late', config: { model: 'local/test-model' } });
+      await page.getByLabel('Agent', { exact: true }).selectOption('e2e-late');
+      await ask(page, 'Are you new here?');
+      await page.getByRole('article', { name: 'e2e-late' }).getByText('the gateway answers').waitFor();
+      await page
+        .getByRole('complementary')
+        .getByRole('link', { name: /Are you new here.*e2e-late/ })
+        .waitFor();
+      expect(session.complaints).toEqual([]);
+      await product.call('agents.delete', { agentId: 'e2e-late' });
+    });
+
+    test('many conversations all get their first words, many agents come in parts', async () => {
+      const made = Array.from({ length: 14 }, (_, at) => `e2e-many-${String(at).padStart(2, '0')}`);
+      for (const agentId of made) await product.call('agents.create', { agentId });
+      for (let at = 0; at < 16; at++) await product.call('agent.execute', { message: `One of many, ${at}`, sessionKey: `ada:many-${at}` });
+      await using session = await logIn({ viewport: { width: 1280, height: 1400 } });
+      const { page } = session;
+      await go(page, 'Conversations');
+      for (const at of [15, 8, 0])
+        await page
+          .getByRole('main')
+          .getByRole('link', { name: `One of many, ${at}`, exact: true })
+          .waitFor();
+      await go(page, 'Agents & models');
+      await expect.poll(() => page.locator('.card').count()).toBe(12);
+      await page.getByRole('searchbox', { name: 'Search the agents' }).fill('many-13');
+      await page.getByRole('button', { name: 'Edit e2e-many-13' }).waitFor();
+      expect(await page.locator('.card').count()).toBe(1);
+      for (const agentId of made) await product.call('agents.delete', { agentId });
+    });
+
     test('conversations are exported and deleted', async () => {
       await product.call('agent.execute', { message: 'To be deleted soon', sessionKey: 'ada:gone' });
       await using session = await logIn();
@@ -323,8 +493,8 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
-    test('the explorer calls methods by form and by JSON, tells errors, and remembers', async () => {
-      await using session = await logIn();
+    test.skipIf(findCommand('curl') === undefined)('the explorer calls methods by form and by JSON, tells errors, and remembers', async () => {
+      await using session = await logIn({ permissions: ['clipboard-read', 'clipboard-write'] });
       const { page, complaints } = session;
       await go(page, 'API explorer');
       await page.getByRole('searchbox', { name: 'Search the methods' }).fill('session.list');
@@ -333,6 +503,12 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByLabel('kind').selectOption('dm');
       await page.getByRole('button', { name: 'Call', exact: true }).click();
       await page.getByLabel('Answer').getByText('hasMore').waitFor();
+      await page.getByRole('button', { name: 'Copy as curl' }).click();
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      const line = await page.evaluate(() => navigator.clipboard.readText());
+      expect(line).not.toContain(product.token);
+      const { stdout } = await promisify(execFile)('sh', ['-c', line], { env: { ...process.env, GATEHOUSE_TOKEN: product.token } });
+      expect(JSON.parse(stdout)).toMatchObject({ result: { limit: 1 } });
       await page.getByRole('button', { name: 'As JSON' }).click();
       await page.getByLabel('Parameters as JSON').fill('{"limit": 100000}');
       await page.getByRole('button', { name: 'Call', exact: true }).click();
@@ -353,6 +529,31 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('dialog').getByRole('button', { name: 'Call it' }).click();
       await page.getByLabel('Answer').getByText('not_found').waitFor();
       expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('without a gateway', () => {
+    test('says so on each page, and goes on when it is back', async () => {
+      await using own = await startProduct();
+      const context = await browser.context();
+      const page = await context.newPage();
+      await page.goto(`${own.url}/#token=${own.token}`);
+      await page.getByRole('button', { name: 'Running' }).waitFor();
+      await own.daemon.kill();
+      await page.getByRole('button', { name: 'No connection' }).waitFor();
+      await ask(page, 'Is anybody there?');
+      await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
+      for (const section of ['Conversations', 'Agents & models', 'Tokens', 'API explorer'] as const) {
+        await go(page, section);
+        await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
+      }
+      await own.restart();
+      await page.getByRole('button', { name: 'Running' }).waitFor();
+      await go(page, 'Chat');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await answers(page).getByText('the gateway answers').waitFor();
+      expect(await page.getByRole('alert').count()).toBe(0);
+      await context.close();
     });
   });
 
@@ -404,6 +605,34 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await context.close();
     });
 
+    test('gives the focus back when what opened a dialog is gone', async () => {
+      await product.call('tokens.create', { id: 'e2e-focus', scopes: ['api'] });
+      await using session = await logIn();
+      const { page } = session;
+      await go(page, 'Tokens');
+      await page.getByRole('button', { name: 'Rotate e2e-focus' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
+      expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
+      await product.call('tokens.revoke', { id: 'e2e-focus' });
+    });
+
+    test('the menu and the list of a phone keep the focus, and close with Escape', async () => {
+      await using session = await logIn({ viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true });
+      const { page } = session;
+      for (const name of ['Open the menu', 'Show the conversations']) {
+        const opener = page.getByRole('button', { name });
+        await opener.focus();
+        await page.keyboard.press('Enter');
+        // The field of the message lies below.
+        await expect.poll(() => page.getByRole('textbox', { name: 'Message' }).evaluate((field) => field.closest('[inert]') !== null)).toBe(true);
+        await page.keyboard.press('Escape');
+        await expect.poll(() => focused(page)).toBe(name);
+        expect(await page.getByRole('textbox', { name: 'Message' }).evaluate((field) => field.closest('[inert]'))).toBe(null);
+      }
+    });
+
     test('fits a phone', async () => {
       await using session = await logIn({ viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
       const { page, complaints } = session;
@@ -424,6 +653,12 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
             .map((one) => one.className),
         );
         expect([section, wide]).toEqual([section, []]);
+        const small = await page.evaluate(() =>
+          [...document.querySelectorAll('button, select, .nav-item, .picker-item, input:not([type=checkbox])')]
+            .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.getBoundingClientRect().height < 44)
+            .map((one) => one.className),
+        );
+        expect([section, small]).toEqual([section, []]);
       }
       expect(complaints).toEqual([]);
     });

@@ -1,12 +1,15 @@
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { createChatStore } from './data/chats.ts';
-import { type Connection, connect } from './data/connect.ts';
+import { type Connection, connect, listAgents } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
 import { isAuthenticationError, isConnectionError } from './data/errors.ts';
 import { openLive } from './data/live.ts';
+import { createCallHistory } from './data/past-calls.ts';
+import { createStore } from './data/store.ts';
 import { createTitles } from './data/titles.ts';
 import { clearTab, keepToken, takeToken } from './data/token.ts';
 import { Login } from './login.tsx';
+import { navigate } from './router.ts';
 import { Shell } from './shell.tsx';
 import { Skeleton } from './ui/parts.tsx';
 
@@ -18,17 +21,25 @@ type State =
 /** Logged out, trying a token, or logged in. */
 export function App({ initialToken }: { readonly initialToken: string | undefined }) {
   const [state, setState] = useState<State>(initialToken === undefined ? { step: 'out' } : { step: 'trying', silent: true });
+  const current = useRef<Session>(undefined);
+  /** Counts the tokens that were tried: the newest one wins, however long an older one takes. */
+  const attempts = useRef(0);
 
-  const leave = useCallback((error?: unknown) => {
-    setState((before) => {
-      if (before.step === 'in') {
-        before.session.live.close();
-        before.session.chats.close();
-      }
-      return error === undefined ? { step: 'out' } : { step: 'out', error };
-    });
-    clearTab();
+  const endSession = useCallback(() => {
+    const session = current.current;
+    current.current = undefined;
+    for (const part of session === undefined ? [] : [session.live, session.chats, session.titles, session.pastCalls]) part.close();
   }, []);
+
+  const leave = useCallback(
+    (error?: unknown) => {
+      endSession();
+      clearTab();
+      document.title = 'Gatehouse';
+      setState(error === undefined ? { step: 'out' } : { step: 'out', error });
+    },
+    [endSession],
+  );
 
   const enter = useCallback(
     (connection: Connection) => {
@@ -36,13 +47,25 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
       const live = openLive(connection.client, (error) => {
         if (isAuthenticationError(error)) leave(error);
       });
+      const agents = createStore(connection.agentIds);
+      live.listen(({ kind }) => {
+        // Who may ask which is decided by the server; without an answer the list stays as it was.
+        if (kind === 'agent:hot_added' || kind === 'agent:hot_removed') listAgents(connection).then(agents.set, () => undefined);
+      });
       const session: Session = {
         ...connection,
         live,
+        agents,
         chats: createChatStore(connection.client, connection.defaultAgentId),
         titles: createTitles(connection.client),
-        logOut: () => leave(),
+        pastCalls: createCallHistory(),
+        logOut: () => {
+          leave();
+          // The address may name a conversation, which is nobody's business after this.
+          navigate('/', { replace: true });
+        },
       };
+      current.current = session;
       setState({ step: 'in', session });
     },
     [leave],
@@ -50,19 +73,24 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
 
   const tryToken = useCallback(
     (token: string) => {
+      endSession();
+      attempts.current += 1;
+      const attempt = attempts.current;
       connect(token).then(
         (connection) => {
+          if (attempt !== attempts.current) return;
           keepToken(token);
           enter(connection);
         },
         (error: unknown) => {
+          if (attempt !== attempts.current) return;
           // A gateway that is not there may come back, and the token is then as good as before.
           if (isAuthenticationError(error)) clearTab();
           setState({ step: 'out', error, ...(isConnectionError(error) && { retry: token }) });
         },
       );
     },
-    [enter],
+    [endSession, enter],
   );
 
   useEffect(() => {
@@ -71,7 +99,9 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
     const onHash = (): void => {
       if (location.hash === '') return;
       const token = takeToken();
-      if (token !== undefined) tryToken(token);
+      if (token === undefined) return;
+      setState({ step: 'trying', silent: true });
+      tryToken(token);
     };
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { isAuthenticationError } from './data/errors.ts';
+import { canBeToken, tokenOfText } from './data/token.ts';
 import { BrandMark } from './ui/icon.tsx';
 import { Button, Failure, Field } from './ui/parts.tsx';
 
@@ -17,8 +18,12 @@ export function Login({
   readonly onToken: (token: string) => void;
 }) {
   const [token, setToken] = useState('');
-  const shown =
-    error !== undefined && isAuthenticationError(error)
+  const [mistyped, setMistyped] = useState(false);
+  const shown = mistyped
+    ? new Error(
+        'This is no token: it is too long, or holds characters that no token has. Paste the token alone, or the link that the gateway printed.',
+      )
+    : error !== undefined && isAuthenticationError(error)
       ? new Error('The gateway does not know this token. It may be mistyped, expired or revoked.')
       : error;
   return (
@@ -27,7 +32,9 @@ export function Login({
         className="login-card"
         onSubmit={(event) => {
           event.preventDefault();
-          if (token.trim() !== '') onToken(token.trim());
+          const given = tokenOfText(token);
+          setMistyped(!canBeToken(given));
+          if (canBeToken(given)) onToken(given);
         }}
       >
         <div className="brand">
@@ -35,7 +42,7 @@ export function Login({
           <h1>Gatehouse</h1>
         </div>
         <p className="lead">Log in with an access token of this gateway.</p>
-        {shown !== undefined && <Failure error={shown} onRetry={onRetry} />}
+        {shown !== undefined && <Failure error={shown} onRetry={mistyped ? undefined : onRetry} />}
         <Field label="Access token" hint="Kept in this tab only, until you log out or close it.">
           {(id, hintId) => (
             <input

@@ -1,13 +1,19 @@
-import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
+import { Component, type ReactNode, useEffect, useRef, useState } from 'react';
 import { useSession } from './data/context.ts';
+import { AgentsPage } from './pages/agents/agents-page.tsx';
 import { ChatPage } from './pages/chat/chat-page.tsx';
+import { ConversationsPage } from './pages/conversations/conversations-page.tsx';
+import { EventsPage } from './pages/events/events-page.tsx';
+import { ExplorerPage } from './pages/explorer/explorer-page.tsx';
+import { TokensPage } from './pages/tokens/tokens-page.tsx';
 import { navigate, usePath } from './router.ts';
 import { StatusButton } from './status.tsx';
 import { setTheme, theme, type Theme } from './theme.ts';
 import { useStore } from './data/store.ts';
 import { BrandMark, Icon, type IconName } from './ui/icon.tsx';
 import { PageLink } from './ui/link.tsx';
-import { Empty, Failure, IconButton, Page, Skeleton } from './ui/parts.tsx';
+import { useOverlay } from './ui/overlay.ts';
+import { Empty, Failure, IconButton, Page } from './ui/parts.tsx';
 
 interface Section {
   readonly path: string;
@@ -16,12 +22,7 @@ interface Section {
   readonly draw: (rest: string | undefined) => ReactNode;
 }
 
-const ConversationsPage = lazy(async () => ({ default: (await import('./pages/conversations/conversations-page.tsx')).ConversationsPage }));
-const EventsPage = lazy(async () => ({ default: (await import('./pages/events/events-page.tsx')).EventsPage }));
-const AgentsPage = lazy(async () => ({ default: (await import('./pages/agents/agents-page.tsx')).AgentsPage }));
-const TokensPage = lazy(async () => ({ default: (await import('./pages/tokens/tokens-page.tsx')).TokensPage }));
-const ExplorerPage = lazy(async () => ({ default: (await import('./pages/explorer/explorer-page.tsx')).ExplorerPage }));
-
+/** All are part of the first load: a page must open while the gateway restarts, and after its build was replaced. */
 const sections: readonly Section[] = [
   { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
   { path: '/conversations', name: 'Conversations', icon: 'list', draw: () => <ConversationsPage /> },
@@ -36,6 +37,7 @@ export function Shell() {
   const path = usePath();
   const [menuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
+  const menuButton = useRef<HTMLButtonElement>(null);
   const section = sections.find((one) => path === one.path || path.startsWith(`${one.path}/`));
   const rest = section === undefined ? undefined : decode(path.slice(section.path.length + 1));
 
@@ -45,6 +47,11 @@ export function Shell() {
   useEffect(() => {
     document.title = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
   }, [section]);
+
+  useOverlay(menuOpen, () => {
+    setMenuOpen(false);
+    menuButton.current?.focus();
+  });
 
   return (
     <div className="shell">
@@ -59,7 +66,13 @@ export function Shell() {
         Skip to the content
       </a>
       <header className="top-bar">
-        <IconButton icon="menu" label={menuOpen ? 'Close the menu' : 'Open the menu'} pressed={menuOpen} onClick={() => setMenuOpen(!menuOpen)} />
+        <IconButton
+          ref={menuButton}
+          icon={menuOpen ? 'close' : 'menu'}
+          label={menuOpen ? 'Close the menu' : 'Open the menu'}
+          expanded={menuOpen}
+          onClick={() => setMenuOpen(!menuOpen)}
+        />
         <BrandMark />
         <span className="brand-name">{section?.name ?? 'Gatehouse'}</span>
       </header>
@@ -79,18 +92,9 @@ export function Shell() {
         <SideFoot />
       </div>
       {menuOpen && <div className="scrim" aria-hidden="true" onClick={() => setMenuOpen(false)} />}
-      <main id="content" ref={main} tabIndex={-1}>
-        <Guard key={section?.path ?? path}>
-          <Suspense
-            fallback={
-              <div className="page">
-                <Skeleton />
-              </div>
-            }
-          >
-            {section === undefined ? path === '/' ? null : <NoSuchPage /> : section.draw(rest)}
-          </Suspense>
-        </Guard>
+      {/* What lies below the open menu is out of reach for the keyboard too. */}
+      <main id="content" ref={main} tabIndex={-1} inert={menuOpen}>
+        <Guard key={section?.path ?? path}>{section === undefined ? path === '/' ? null : <NoSuchPage /> : section.draw(rest)}</Guard>
       </main>
     </div>
   );
@@ -146,7 +150,6 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
   override render(): ReactNode {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
-    // A part of the page that cannot be loaded is mostly one of a build that was replaced: the page itself is then old.
     return (
       <Page title="This page cannot be shown">
         <Failure error={error} title="Something went wrong." onRetry={() => location.reload()} />

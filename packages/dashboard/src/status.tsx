@@ -10,8 +10,10 @@ import { Badge, Failure, Skeleton, type Tone } from './ui/parts.tsx';
 const tones: Record<Health['status'], Tone> = { ok: 'good', degraded: 'warn', starting: 'warn', draining: 'warn' };
 const words: Record<Health['status'], string> = { ok: 'Running', degraded: 'Degraded', starting: 'Starting', draining: 'Shutting down' };
 const refreshMs = 60_000;
+/** While nobody answers: who waits for a restart watches. */
+const lostRefreshMs = 3_000;
 
-/** How the gateway is: asked when the event stream opens or breaks, when a fault is told, and each minute that somebody looks. */
+/** How the gateway is: asked when the event stream opens or breaks, when a fault is told, and each minute that somebody looks; more often while nobody answers. */
 function useHealth(): { readonly health: Health | undefined; readonly lost: boolean } {
   const { client, live } = useSession();
   const { connection } = useStore(live.state);
@@ -33,7 +35,7 @@ function useHealth(): { readonly health: Health | undefined; readonly lost: bool
       );
     };
     ask();
-    const timer = setInterval(ask, refreshMs);
+    const timer = setInterval(ask, failed ? lostRefreshMs : refreshMs);
     const stop = live.listen(({ kind }) => {
       if (/^(provider|system|gap)/.test(kind)) ask();
     });
@@ -44,7 +46,7 @@ function useHealth(): { readonly health: Health | undefined; readonly lost: bool
       stop();
       document.removeEventListener('visibilitychange', ask);
     };
-  }, [client, live, connection]);
+  }, [client, live, connection, failed]);
   return { health, lost: failed };
 }
 

@@ -34,6 +34,12 @@ export interface Thread {
   readonly running: boolean;
 }
 
+/** What was written and not sent yet. */
+export interface Unsent {
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
+}
+
 export interface ChatStore {
   /** The conversation that does not exist yet, with what was begun in it. */
   readonly draft: Store<Store<Thread>>;
@@ -47,6 +53,10 @@ export interface ChatStore {
   /** Asks the last question once more. */
   retry(thread: Store<Thread>): Promise<void>;
   stop(thread: Store<Thread>): void;
+  /** Takes the last question back, with what came of it, to be written anew: it is unsent then. */
+  takeBack(thread: Store<Thread>): void;
+  unsent(thread: Store<Thread>): Unsent;
+  keepUnsent(thread: Store<Thread>, unsent: Unsent): void;
   /** Threads whose messages are here, for the search. */
   loaded(): readonly Store<Thread>[];
   forget(ref: string): void;
@@ -55,12 +65,18 @@ export interface ChatStore {
 
 const pageSize = 50;
 const maxThreads = 40;
+const maxUnsent = 40;
+/** A turn that was stopped is stored a moment later. */
+const findDelaysMs = [300, 1_000, 3_000];
+const nothing: Unsent = { text: '', attachments: [] };
 
 /** Conversations outlive the page that shows them: an answer goes on while somebody looks elsewhere. */
 export function createChatStore(client: Client, defaultAgentId: string): ChatStore {
   const threads = new Map<string, Store<Thread>>();
   const running = new Map<Store<Thread>, AbortController>();
+  const unsent = new Map<string, Unsent>();
   let made = 0;
+  let closed = false;
 
   const change = (thread: Store<Thread>, part: Partial<Thread>) => thread.set({ ...thread.get(), ...part });
 
@@ -147,6 +163,33 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
       running.delete(thread);
       change(thread, { running: false });
     }
+    if (thread.get().ref === undefined) await findRef(thread);
+  }
+
+  /** Only a turn that ends by itself tells the reference of its conversation; one that was stopped may have begun one too. */
+  async function findRef(thread: Store<Thread>): Promise<void> {
+    const { agentId, sessionKey } = thread.get();
+    for (const delayMs of findDelaysMs) {
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      if (closed || running.has(thread) || thread.get().ref !== undefined) return;
+      try {
+        const { session } = await client.call('session.history', { agentId, sessionKey, limit: 1 });
+        remember(session.conversationRef, thread);
+        return change(thread, { ref: session.conversationRef });
+      } catch {
+        // There is none (yet), or nobody answers: the conversation then begins with the next question.
+      }
+    }
+  }
+
+  function keepUnsent(thread: Store<Thread>, one: Unsent): void {
+    const { key } = thread.get();
+    unsent.delete(key);
+    if (one.text !== '' || one.attachments.length > 0) unsent.set(key, one);
+    for (const oldest of unsent.keys()) {
+      if (unsent.size <= maxUnsent) break;
+      unsent.delete(oldest);
+    }
   }
 
   function newMessage(role: ChatMessage['role'], text: string, more: Partial<ChatMessage> = {}): ChatMessage {
@@ -208,9 +251,24 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
       await run(thread, newMessage('user', question.text, { attachments: question.attachments }));
     },
     stop: (thread) => running.get(thread)?.abort(),
+    takeBack(thread) {
+      const { messages } = thread.get();
+      const at = messages.findLastIndex(({ role }) => role === 'user');
+      const question = messages[at];
+      if (question === undefined || running.has(thread)) return;
+      change(thread, { messages: messages.slice(0, at) });
+      const { text, attachments } = unsent.get(thread.get().key) ?? nothing;
+      keepUnsent(thread, {
+        text: [question.text, text].filter(Boolean).join('\n\n'),
+        attachments: [...question.attachments, ...attachments],
+      });
+    },
+    unsent: (thread) => unsent.get(thread.get().key) ?? nothing,
+    keepUnsent,
     loaded: () => [...threads.values()],
     forget: (ref) => void threads.delete(ref),
     close() {
+      closed = true;
       for (const abort of running.values()) abort.abort();
     },
   };

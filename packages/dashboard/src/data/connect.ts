@@ -1,15 +1,12 @@
 import { type Client, createClient, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 
-export interface AgentEntry {
-  readonly id: string;
-}
-
 /** What a token opened, as found when it was first used. */
 export interface Connection {
   readonly client: Client;
   readonly admin: boolean;
-  readonly agents: readonly AgentEntry[];
+  /** Ids of the agents that the token may ask. */
+  readonly agentIds: readonly string[];
   readonly defaultAgentId: string;
   /** Only admins may ask for it. */
   readonly status: Result<'gateway.status'> | undefined;
@@ -27,14 +24,19 @@ export async function connect(token: string): Promise<Connection> {
       code: 'insufficient_scope',
       message: 'This token is valid, but the dashboard needs one with the scope rpc or admin.',
     });
-  const ids = agents.ok ? agents.result.agents : await reachableAgents(client);
+  const agentIds = agents.ok ? agents.result.agents : await reachableAgents(client);
   return {
     client,
     admin: status.ok,
-    agents: ids.map((id) => ({ id })),
-    defaultAgentId: own.ok ? own.result.agentId : (ids[0] ?? 'default'),
+    agentIds,
+    defaultAgentId: own.ok ? own.result.agentId : (agentIds[0] ?? 'default'),
     status: status.ok ? status.result : undefined,
   };
+}
+
+/** The agents that the token may ask now. */
+export async function listAgents({ client, admin }: Pick<Connection, 'client' | 'admin'>): Promise<readonly string[]> {
+  return admin ? (await client.call('agents.list')).agents : reachableAgents(client);
 }
 
 /** The model list names the agents that a token without administration may ask. */

@@ -2,13 +2,18 @@ import { createContext, use } from 'react';
 import type { ChatStore } from './chats.ts';
 import type { Connection } from './connect.ts';
 import type { LiveEvents } from './live.ts';
+import type { Store } from './store.ts';
+import type { CallHistory } from './past-calls.ts';
 import type { TitleStore } from './titles.ts';
 
 /** What all pages share while somebody is logged in. */
 export interface Session extends Connection {
   readonly live: LiveEvents;
+  /** Ids of the agents that the token may ask, as they come and go. */
+  readonly agents: Store<readonly string[]>;
   readonly chats: ChatStore;
   readonly titles: TitleStore;
+  readonly pastCalls: CallHistory;
   readonly logOut: () => void;
 }
 

@@ -3,7 +3,7 @@ import type { Result } from '@gatehouse/contract';
 import { useCallback, useEffect, useRef } from 'react';
 import { useSession } from './context.ts';
 import type { Thread } from './chats.ts';
-import type { Store } from './store.ts';
+import { type Store, useStore } from './store.ts';
 import type { Titles } from './titles.ts';
 import { type Loaded, useLoad } from './use-load.ts';
 
@@ -35,11 +35,16 @@ async function listConversations(client: Client, agentIds: readonly string[], li
 
 const settleMs = 1_500;
 
-/** The conversations that the token may see, loaded anew when the event stream tells of a change. */
-export function useConversations(limit: number): Loaded<ConversationList> {
-  const { client, agents, defaultAgentId, live } = useSession();
-  const ids = [defaultAgentId, ...agents.map(({ id }) => id).filter((id) => id !== defaultAgentId)];
-  const list = useLoad(`conversations ${limit}`, (signal) => listConversations(client, ids, limit, signal));
+/** The conversations that the token may see, of one agent or of the first of all, loaded anew when the event stream tells of a change. */
+export function useConversations(limit: number, agentId?: string): Loaded<ConversationList> {
+  const { client, agents, chats, defaultAgentId, live } = useSession();
+  const known = useStore(agents);
+  const list = useLoad(`conversations ${limit} ${agentId ?? ''}`, (signal) => {
+    // Those that somebody talks with here come before those that merely exist.
+    const talkedWith = chats.loaded().map((thread) => thread.get().agentId);
+    const ids = agentId === undefined ? [...new Set([defaultAgentId, ...talkedWith.filter((id) => known.includes(id)), ...known])] : [agentId];
+    return listConversations(client, ids, limit, signal);
+  });
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const { reload } = list;
   const reloadSoon = useCallback(() => {

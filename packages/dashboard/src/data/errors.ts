@@ -11,7 +11,7 @@ export function describeError(error: unknown): ShownError {
   if (!(error instanceof GatehouseError))
     return { message: error instanceof Error ? error.message : String(error), details: [], requestId: undefined };
   return {
-    message: error.code === 'rate_limited' ? `${error.message}${wait(error.retryAfterMs)}` : error.message,
+    message: messageOf(error),
     details: error.issues
       .filter((issue) => issue.message !== error.message)
       .map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`)),
@@ -19,8 +19,13 @@ export function describeError(error: unknown): ShownError {
   };
 }
 
-function wait(retryAfterMs: number | undefined): string {
-  return retryAfterMs === undefined ? '' : ` Try again in ${Math.ceil(retryAfterMs / 1000)} s.`;
+function messageOf({ code, message, retryAfterMs, cause }: GatehouseError): string {
+  // What the browser says of it ("Failed to fetch") tells nobody what to do.
+  if (code === 'connection_failed' && cause !== undefined)
+    return 'The gateway does not answer. It may be stopped, or the connection to it is broken.';
+  if (code === 'rate_limited' && retryAfterMs !== undefined)
+    return `${message.replace(/\.?$/, '.')} Try again in ${Math.ceil(retryAfterMs / 1000)} s.`;
+  return message;
 }
 
 /** Nobody answered, or nobody could yet: the same may succeed later. */

@@ -3,8 +3,8 @@ import { createStore, type Store } from './store.ts';
 
 const storageKey = 'gatehouse.titles';
 const maxTitles = 500;
-/** Each counts against the request limit of the token, so only what is on the screen is asked for, and once per tab. */
-const batchSize = 10;
+/** A batch takes so many. Each counts against the request limit of the token, so only what is on the screen is asked for, and once per tab. */
+const batchSize = 40;
 const maxLength = 90;
 
 /** First words of conversations, by reference. */
@@ -15,11 +15,14 @@ export interface TitleStore {
   /** Asks for those of `refs` that are not known; a conversation's first words never change. */
   want(refs: readonly string[]): Promise<void>;
   put(ref: string, text: string): void;
+  /** Keeps nothing from then on: an answer may come after its session ended. */
+  close(): void;
 }
 
 export function createTitles(client: Client): TitleStore {
   const titles = createStore<Titles>(restore());
   const asked = new Set<string>();
+  let closed = false;
 
   function putAll(found: readonly (readonly [string, string])[]): void {
     const next = new Map([...titles.get(), ...found]);
@@ -28,6 +31,7 @@ export function createTitles(client: Client): TitleStore {
       next.delete(ref);
     }
     titles.set(next);
+    if (closed) return;
     sessionStorage.setItem(storageKey, JSON.stringify([...next]));
   }
 
@@ -53,6 +57,7 @@ export function createTitles(client: Client): TitleStore {
     put(ref, text) {
       if (!titles.get().has(ref)) putAll([[ref, titleOf(text)]]);
     },
+    close: () => void (closed = true),
   };
 }
 

@@ -87,9 +87,9 @@ describe('what it can', () => {
 
   test('text, lists, tables and code are drawn', () => {
     expect(draw('# One\n\ntwo **three** *four* ~~five~~ `six`')).toBe(
-      '<div class="markdown"><h3>One</h3><p>two <strong>three</strong> <em>four</em> <del>five</del> <code>six</code></p></div>',
+      '<div class="markdown"><h3 dir="auto">One</h3><p dir="auto">two <strong>three</strong> <em>four</em> <del>five</del> <code>six</code></p></div>',
     );
-    expect(draw('3. a\n4. b')).toContain('<ol start="3"><li>a</li><li>b</li></ol>');
+    expect(draw('3. a\n4. b')).toContain('<ol dir="auto" start="3"><li>a</li><li>b</li></ol>');
     expect(draw('- [x] done\n- [ ] open')).toMatch(/aria-label="Done">☑ <\/span>done.*aria-label="Open">☐ <\/span>open/s);
     expect(draw('| a | b |\n| --- | ---: |\n| 1 | 2 |')).toContain('<td data-align="right">2</td>');
     expect(draw('```ts\nconst a = "<b>";\n```')).toContain('<code>const a = &quot;&lt;b&gt;&quot;;</code>');

@@ -1,6 +1,7 @@
-import { lexer, type MarkedToken, type Token, type Tokens } from 'marked';
-import { memo, type ReactNode } from 'react';
+import type { MarkedToken, Token, Tokens } from 'marked';
+import { memo, type ReactNode, useState } from 'react';
 import { CopyButton } from '../ui/copy-button.tsx';
+import { createBlockParser } from './blocks.ts';
 import { linkHost, safeLink } from './links.ts';
 
 /** Deeper nesting is drawn as plain text: a message must not be able to exhaust the stack. */
@@ -12,16 +13,9 @@ const maxDepth = 24;
  * words of the conversation away.
  */
 export const Markdown = memo(function Markdown({ text, quiet = false }: { readonly text: string; readonly quiet?: boolean }) {
+  const [parse] = useState(createBlockParser);
   return <div className={quiet ? 'markdown quiet' : 'markdown'}>{blocks(parse(text), 0)}</div>;
 });
-
-function parse(text: string): Token[] {
-  try {
-    return lexer(text, { gfm: true, breaks: true });
-  } catch {
-    return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
-  }
-}
 
 function isKnown(token: Token): token is MarkedToken {
   return 'type' in token;
@@ -40,7 +34,8 @@ function inlines(tokens: readonly Token[] | undefined, depth: number): ReactNode
   return each(tokens, (token, key) => (depth > maxDepth ? token.raw : <Inline key={key} token={token} depth={depth} />));
 }
 
-function Block({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
+/** Drawn again only for another token: those of complete blocks stay the same while an answer is written. */
+const Block = memo(function Block({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
   switch (token.type) {
     case 'space':
     case 'def':
@@ -48,13 +43,13 @@ function Block({ token, depth }: { readonly token: MarkedToken; readonly depth: 
     case 'heading':
       return <Heading level={token.depth}>{inlines(token.tokens, depth + 1)}</Heading>;
     case 'paragraph':
-      return <p>{inlines(token.tokens, depth + 1)}</p>;
+      return <p dir="auto">{inlines(token.tokens, depth + 1)}</p>;
     case 'text':
       return token.tokens === undefined ? decode(token.text) : inlines(token.tokens, depth + 1);
     case 'code':
       return <CodeBlock language={token.lang} text={token.text} />;
     case 'blockquote':
-      return <blockquote>{blocks(token.tokens, depth + 1)}</blockquote>;
+      return <blockquote dir="auto">{blocks(token.tokens, depth + 1)}</blockquote>;
     case 'list':
       return <List token={token} depth={depth} />;
     case 'table':
@@ -64,9 +59,9 @@ function Block({ token, depth }: { readonly token: MarkedToken; readonly depth: 
     case 'html':
       return <p className="raw">{token.raw}</p>;
     default:
-      return <p>{token.raw}</p>;
+      return <p dir="auto">{token.raw}</p>;
   }
-}
+});
 
 function Inline({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
   switch (token.type) {
@@ -96,7 +91,7 @@ function Inline({ token, depth }: { readonly token: MarkedToken; readonly depth:
 /** The page has its own first and second level. */
 function Heading({ level, children }: { readonly level: number; readonly children: ReactNode }) {
   const Tag = level <= 1 ? 'h3' : level === 2 ? 'h4' : level === 3 ? 'h5' : 'h6';
-  return <Tag>{children}</Tag>;
+  return <Tag dir="auto">{children}</Tag>;
 }
 
 function Link({ href, children }: { readonly href: string; readonly children: ReactNode }) {
@@ -128,7 +123,7 @@ function CodeBlock({ language, text }: { readonly language: string | undefined; 
         <span>{name ?? 'text'}</span>
         <CopyButton text={text} label="Copy code" />
       </figcaption>
-      <pre tabIndex={0} aria-label={name === undefined ? 'Code' : `Code in ${name}`}>
+      <pre tabIndex={0} dir="ltr" aria-label={name === undefined ? 'Code' : `Code in ${name}`}>
         <code>{text}</code>
       </pre>
     </figure>
@@ -149,13 +144,19 @@ function List({ token, depth }: { readonly token: Tokens.List; readonly depth: n
       )}
     </li>
   ));
-  return token.ordered ? <ol start={token.start === '' ? 1 : token.start}>{items}</ol> : <ul>{items}</ul>;
+  return token.ordered ? (
+    <ol dir="auto" start={token.start === '' ? 1 : token.start}>
+      {items}
+    </ol>
+  ) : (
+    <ul dir="auto">{items}</ul>
+  );
 }
 
 function Table({ token, depth }: { readonly token: Tokens.Table; readonly depth: number }) {
   return (
     <div className="table-scroll" tabIndex={0} role="region" aria-label="Table">
-      <table>
+      <table dir="auto">
         <thead>
           <tr>
             {token.header.map((cell, key) => (

@@ -21,7 +21,9 @@ export function Dialog({
     element?.showModal();
     return () => {
       element?.close();
-      if (opener instanceof HTMLElement) opener.focus();
+      // What opened it may be gone with what was deleted; the focus must not fall out of the page then.
+      const back = opener?.isConnected === true && opener !== document.body ? opener : document.getElementById('content');
+      if (back instanceof HTMLElement) back.focus();
     };
   }, []);
   return (

@@ -24,7 +24,7 @@ const paths = {
   moon: 'M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z',
   screen: 'M3 5h18v11H3zM9 20h6M12 16v4',
   leave: 'M14 4H5v16h9M10 12h10M16 8l4 4-4 4',
-  chevron: 'M9 6l6 6-6 6',
+  down: 'M12 5v14M5 12l7 7 7-7',
   warning: 'M12 4l9 16H3zM12 10v4M12 17v.5',
   edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',

@@ -7,18 +7,22 @@ export function PageLink({
   className,
   current = false,
   onFollow,
+  dir,
   children,
 }: {
   readonly to: string;
   readonly className?: string;
   readonly current?: boolean;
   readonly onFollow?: () => void;
+  /** `auto` for words of people and models, which may run from right to left. */
+  readonly dir?: 'auto';
   readonly children: ReactNode;
 }) {
   return (
     <a
       href={to}
       className={className}
+      dir={dir}
       aria-current={current ? 'page' : undefined}
       onClick={(event) => {
         if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,4 +1,4 @@
-import { type ReactNode, useId } from 'react';
+import { type ReactNode, type Ref, useId } from 'react';
 import { describeError } from '../data/errors.ts';
 import { Icon, type IconName } from './icon.tsx';
 
@@ -34,16 +34,28 @@ export function IconButton({
   label,
   onClick,
   disabled = false,
-  pressed,
+  expanded,
+  ref,
 }: {
   readonly icon: IconName;
   readonly label: string;
   readonly onClick: () => void;
   readonly disabled?: boolean;
-  readonly pressed?: boolean;
+  /** Given for a button that opens and closes something. */
+  readonly expanded?: boolean;
+  readonly ref?: Ref<HTMLButtonElement>;
 }) {
   return (
-    <button type="button" className="icon-button" aria-label={label} title={label} aria-pressed={pressed} disabled={disabled} onClick={onClick}>
+    <button
+      ref={ref}
+      type="button"
+      className="icon-button"
+      aria-label={label}
+      title={label}
+      aria-expanded={expanded}
+      disabled={disabled}
+      onClick={onClick}
+    >
       <Icon name={icon} />
     </button>
   );

@@ -18,7 +18,7 @@ export function AgentForm({
   readonly agent: Agent | undefined;
   readonly models: readonly string[];
   readonly onClose: () => void;
-  readonly onDone: () => void;
+  readonly onDone: (agentId: string) => void;
 }) {
   const { client } = useSession();
   const [id, setId] = useState('');
@@ -49,10 +49,13 @@ export function AgentForm({
             agentId: agent.agentId,
             config: { ...config, ...(name.trim() === '' && { name: null }), ...(model.trim() === '' && { model: null }) },
           });
-    done.then(onDone, (failure: unknown) => {
-      setError(failure);
-      setBusy(false);
-    });
+    done.then(
+      () => onDone(agent?.agentId ?? id.trim()),
+      (failure: unknown) => {
+        setError(failure);
+        setBusy(false);
+      },
+    );
   };
 
   return (

@@ -5,6 +5,7 @@ import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { Confirm } from '../../ui/dialog.tsx';
+import { Icon } from '../../ui/icon.tsx';
 import { AdminOnly, Badge, Button, Failure, IconButton, Page, Skeleton } from '../../ui/parts.tsx';
 import { AgentForm } from './agent-form.tsx';
 import { ModelTable } from './model-table.tsx';
@@ -13,23 +14,30 @@ export type Agent = Result<'agents.get'>;
 export type Provider = Extract<Result<'models.list'>, { providers: unknown }>['providers'][number];
 
 interface Overview {
-  readonly agents: readonly Agent[];
+  readonly ids: readonly string[];
   readonly providers: readonly Provider[];
 }
 
-/** A batch takes fifty calls, one of which lists the models. */
-const maxAgents = 49;
+/** Each card is a request that counts against the limit of the token, so only those that are shown are asked for. */
+const pageSize = 12;
 
 async function loadOverview(client: Client, signal: AbortSignal): Promise<Overview> {
-  const { agents: ids } = await client.call('agents.list', {}, { signal });
-  const [models, ...outcomes] = await client.batch(
-    [{ method: 'models.list' }, ...ids.slice(0, maxAgents).map((agentId) => ({ method: 'agents.get', params: { agentId } }) as const)],
+  const [agents, models] = await client.batch([{ method: 'agents.list' }, { method: 'models.list' }], { signal });
+  if (!agents.ok) throw agents.error;
+  if (!models.ok) throw models.error;
+  return { ids: agents.result.agents, providers: 'providers' in models.result ? models.result.providers : [] };
+}
+
+async function loadAgents(client: Client, ids: readonly string[], signal: AbortSignal): Promise<readonly Agent[]> {
+  if (ids.length === 0) return [];
+  const outcomes = await client.batch(
+    ids.map((agentId) => ({ method: 'agents.get', params: { agentId } }) as const),
     { signal },
   );
-  if (!models.ok) throw models.error;
+  const failed = outcomes.find((outcome) => !outcome.ok && outcome.error.code !== 'not_found');
+  if (failed !== undefined && !failed.ok) throw failed.error;
   // One that was deleted between the two requests is simply not there.
-  const agents = outcomes.flatMap((outcome) => (outcome.ok ? [outcome.result] : []));
-  return { agents, providers: 'providers' in models.result ? models.result.providers : [] };
+  return outcomes.flatMap((outcome) => (outcome.ok ? [outcome.result] : []));
 }
 
 export function AgentsPage() {
@@ -38,16 +46,28 @@ export function AgentsPage() {
 }
 
 function Overview() {
-  const { client, chats } = useSession();
+  const { client, chats, defaultAgentId } = useSession();
   const overview = useLoad('agents', (signal) => loadOverview(client, signal));
+  const [known, setKnown] = useState<ReadonlyMap<string, Agent>>(new Map());
+  const [words, setWords] = useState('');
+  const [limit, setLimit] = useState(pageSize);
   const [editing, setEditing] = useState<Agent | 'new'>();
   const [removing, setRemoving] = useState<Agent>();
   const [error, setError] = useState<unknown>();
   const { data } = overview;
+  const wanted = words.trim().toLocaleLowerCase();
+  const found = (data?.ids ?? [])
+    .filter((id) => `${id} ${known.get(id)?.config.name ?? ''}`.toLocaleLowerCase().includes(wanted))
+    .toSorted((a, b) => Number(b === defaultAgentId) - Number(a === defaultAgentId));
+  const shown = found.slice(0, limit);
+  const put = (agents: readonly Agent[]): void => setKnown((before) => new Map([...before, ...agents.map((one) => [one.agentId, one] as const)]));
+  const missing = shown.filter((id) => !known.has(id));
+  const cards = useLoad(`agents ${missing.join(' ')}`, async (signal) => put(await loadAgents(client, missing, signal)));
 
-  const change = (run: Promise<unknown>): void => {
+  const refresh = async (agentId: string): Promise<void> => put([await client.call('agents.get', { agentId })]);
+  const change = (agentId: string, run: Promise<unknown>): void => {
     setError(undefined);
-    run.then(overview.reload, setError);
+    run.then(() => refresh(agentId)).catch(setError);
   };
   const models = (data?.providers ?? []).flatMap(({ name, models: listed }) => listed.map(({ modelId }) => `${name}/${modelId}`));
 
@@ -66,26 +86,50 @@ function Overview() {
       {data === undefined && overview.loading && <Skeleton lines={6} />}
       {data !== undefined && (
         <>
-          <h2>Agents</h2>
-          <ul className="cards">
-            {data.agents.map((agent) => (
-              <li key={agent.agentId} className="card">
-                <AgentCard
-                  agent={agent}
-                  onChat={() => {
-                    chats.begin(agent.agentId);
-                    navigate('/chat');
-                  }}
-                  onEdit={() => setEditing(agent)}
-                  onRemove={() => setRemoving(agent)}
-                  onSwitch={() => {
-                    const { agentId } = agent;
-                    change(agent.suspended ? client.call('agents.resume', { agentId }) : client.call('agents.suspend', { agentId }));
-                  }}
+          <div className="toolbar">
+            <h2>Agents</h2>
+            {data.ids.length > pageSize && (
+              <div className="search">
+                <Icon name="search" />
+                <input
+                  type="search"
+                  aria-label="Search the agents"
+                  placeholder="Search"
+                  value={words}
+                  onChange={(event) => setWords(event.target.value)}
                 />
-              </li>
-            ))}
+              </div>
+            )}
+          </div>
+          {cards.error !== undefined && <Failure error={cards.error} onRetry={cards.reload} />}
+          {found.length === 0 && <p className="hint">No agent has these words in its id.</p>}
+          {missing.length > 0 && cards.error === undefined && known.size === 0 && <Skeleton lines={6} />}
+          <ul className="cards">
+            {shown
+              .flatMap((id) => known.get(id) ?? [])
+              .map((agent) => (
+                <li key={agent.agentId} className="card">
+                  <AgentCard
+                    agent={agent}
+                    onChat={() => {
+                      chats.begin(agent.agentId);
+                      navigate('/chat');
+                    }}
+                    onEdit={() => setEditing(agent)}
+                    onRemove={() => setRemoving(agent)}
+                    onSwitch={() => {
+                      const { agentId } = agent;
+                      change(agentId, agent.suspended ? client.call('agents.resume', { agentId }) : client.call('agents.suspend', { agentId }));
+                    }}
+                  />
+                </li>
+              ))}
           </ul>
+          {found.length > shown.length && (
+            <div>
+              <Button onClick={() => setLimit(limit + pageSize)}>Show more ({found.length - shown.length})</Button>
+            </div>
+          )}
           <h2>Models</h2>
           {data.providers.map((provider) => (
             <ModelTable key={provider.name} provider={provider} />
@@ -97,9 +141,10 @@ function Overview() {
           agent={editing === 'new' ? undefined : editing}
           models={models}
           onClose={() => setEditing(undefined)}
-          onDone={() => {
+          onDone={(agentId) => {
             setEditing(undefined);
-            overview.reload();
+            setError(undefined);
+            refresh(agentId).then(overview.reload, setError);
           }}
         />
       )}

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import type { Thread } from '../../data/chats.ts';
 import { useSession } from '../../data/context.ts';
 import { type Store, useStore } from '../../data/store.ts';
@@ -29,17 +29,20 @@ export function ChatPage({ reference }: { readonly reference: string | undefined
         onPick={() => setListOpen(false)}
         onClose={() => setListOpen(false)}
       />
-      <ThreadView key={thread.get().key} thread={thread} onBegin={begin} onShowList={() => setListOpen(true)} />
+      <ThreadView key={thread.get().key} thread={thread} covered={listOpen} onBegin={begin} onShowList={() => setListOpen(true)} />
     </div>
   );
 }
 
 function ThreadView({
   thread,
+  covered,
   onBegin,
   onShowList,
 }: {
   readonly thread: Store<Thread>;
+  /** True while the list of conversations lies over it, as it does on a phone. */
+  readonly covered: boolean;
   readonly onBegin: (agentId?: string) => void;
   readonly onShowList: () => void;
 }) {
@@ -47,6 +50,15 @@ function ThreadView({
   const { chats, live, titles } = session;
   const state = useStore(thread);
   const { ref, messages, running } = state;
+  // The field of the message is made anew when its words come from elsewhere than its own keys.
+  const [round, setRound] = useState(0);
+
+  const listButton = useRef<HTMLButtonElement>(null);
+  const wasCovered = useRef(covered);
+  useEffect(() => {
+    if (wasCovered.current && !covered) listButton.current?.focus();
+    wasCovered.current = covered;
+  }, [covered]);
 
   useEffect(() => {
     const first = messages.find(({ role }) => role === 'user');
@@ -73,10 +85,10 @@ function ThreadView({
   );
 
   return (
-    <section className="thread" aria-label="Conversation">
+    <section className="thread" aria-label="Conversation" inert={covered}>
       <header className="thread-head">
         <span className="narrow-only">
-          <IconButton icon="list" label="Show the conversations" onClick={onShowList} />
+          <IconButton ref={listButton} icon="list" label="Show the conversations" expanded={covered} onClick={onShowList} />
         </span>
         <AgentPicker state={state} onChange={onBegin} />
         <span className="grow" />
@@ -99,9 +111,20 @@ function ThreadView({
           </Empty>
         </div>
       ) : (
-        <MessageList state={state} onRetry={() => void chats.retry(thread)} onEarlier={() => chats.loadEarlier(thread)} />
+        <MessageList
+          state={state}
+          onRetry={() => void chats.retry(thread)}
+          onEdit={() => {
+            chats.takeBack(thread);
+            setRound(round + 1);
+          }}
+          onEarlier={() => chats.loadEarlier(thread)}
+        />
       )}
       <Composer
+        key={round}
+        initial={chats.unsent(thread)}
+        onChange={(unsent) => chats.keepUnsent(thread, unsent)}
         running={running}
         disabled={state.loadError !== undefined || (state.loading && messages.length === 0)}
         onSend={(text, attachments) => void chats.send(thread, text, attachments)}
@@ -114,16 +137,20 @@ function ThreadView({
 /** True when the event tells of an answer that this tab has received itself. */
 function ownAnswer({ messages }: Thread, payload: unknown): boolean {
   const content = typeof payload === 'object' && payload !== null && 'content' in payload ? payload.content : undefined;
-  return messages.at(-1)?.text === content;
+  const last = messages.at(-1);
+  if (last === undefined || typeof content !== 'string') return false;
+  // One that was stopped here had a few words more on their way.
+  return last.state === 'stopped' ? content.startsWith(last.text) : content === last.text;
 }
 
 /** An agent is chosen before the first message; afterwards the conversation is this agent's. */
 function AgentPicker({ state, onChange }: { readonly state: Thread; readonly onChange: (agentId: string) => void }) {
-  const { agents } = useSession();
+  const session = useSession();
+  const agents = useStore(session.agents);
   if (state.messages.length > 0 || state.ref !== undefined || agents.length < 2) return <span className="thread-agent">{state.agentId}</span>;
   return (
     <select aria-label="Agent" value={state.agentId} onChange={(event) => onChange(event.target.value)}>
-      {agents.map(({ id }) => (
+      {[...new Set([...agents, state.agentId])].map((id) => (
         <option key={id} value={id}>
           {id}
         </option>

@@ -1,5 +1,5 @@
-import { useEffect, useRef, useState } from 'react';
-import type { Attachment } from '../../data/chats.ts';
+import { useEffect, useEffectEvent, useRef, useState } from 'react';
+import type { Attachment, Unsent } from '../../data/chats.ts';
 import { useSession } from '../../data/context.ts';
 import { describeError } from '../../data/errors.ts';
 import { bytes } from '../../data/format.ts';
@@ -7,7 +7,7 @@ import { Icon } from '../../ui/icon.tsx';
 import { Button, IconButton } from '../../ui/parts.tsx';
 
 interface Upload {
-  readonly key: number;
+  readonly key: string;
   readonly name: string;
   readonly size: number;
   readonly info: Attachment | undefined;
@@ -19,32 +19,49 @@ const maxAttachments = 5;
 
 /** Where the message is written: Enter sends, Shift+Enter begins a line; files come by the button, by drop or by paste. */
 export function Composer({
+  initial,
   running,
   disabled,
+  onChange,
   onSend,
   onStop,
 }: {
+  /** What was written here before another page was opened. */
+  readonly initial: Unsent;
   readonly running: boolean;
   readonly disabled: boolean;
+  /** Told of what is written so far, to keep it. */
+  readonly onChange: (unsent: Unsent) => void;
   readonly onSend: (text: string, attachments: readonly Attachment[]) => void;
   readonly onStop: () => void;
 }) {
   const { client } = useSession();
-  const [text, setText] = useState('');
-  const [uploads, setUploads] = useState<readonly Upload[]>([]);
+  const [text, setText] = useState(initial.text);
+  const [uploads, setUploads] = useState(() => initial.attachments.map(uploadOf));
   const [over, setOver] = useState(false);
   const [note, setNote] = useState('');
   const picker = useRef<HTMLInputElement>(null);
   const area = useRef<HTMLTextAreaElement>(null);
+  const form = useRef<HTMLFormElement>(null);
   const made = useRef(0);
   const busy = uploads.some(({ info, error }) => info === undefined && error === undefined);
   const ready = text.trim() !== '' && !busy && !running && !disabled && uploads.every(({ error }) => error === undefined);
 
   useEffect(() => {
-    if (!disabled && !running && matchMedia('(hover: hover)').matches) area.current?.focus();
-  }, [disabled, running]);
+    if (!disabled) focusWithoutTouch(area.current);
+  }, [disabled]);
+  useEffect(() => {
+    // Whoever reads or searches while an answer is written keeps the focus.
+    const { activeElement } = document;
+    if (!running && (activeElement === document.body || form.current?.contains(activeElement) === true)) focusWithoutTouch(area.current);
+  }, [running]);
 
-  const settle = (key: number, part: Partial<Upload>): void =>
+  const keep = useEffectEvent(onChange);
+  useEffect(() => {
+    keep({ text, attachments: uploads.flatMap(({ info }) => info ?? []) });
+  }, [text, uploads]);
+
+  const settle = (key: string, part: Partial<Upload>): void =>
     setUploads((before) => before.map((one) => (one.key === key ? { ...one, ...part } : one)));
 
   function take(files: readonly File[]): void {
@@ -52,7 +69,7 @@ export function Composer({
     setNote(files.length > room ? `At most ${maxAttachments} files go with one message.` : '');
     for (const file of files.slice(0, room)) {
       made.current += 1;
-      const key = made.current;
+      const key = `new-${made.current}`;
       setUploads((before) => [...before, { key, name: file.name, size: file.size, info: undefined, error: undefined }]);
       client.upload(file).then(
         ({ mediaId, contentType, size, fileName }) =>
@@ -75,6 +92,7 @@ export function Composer({
 
   return (
     <form
+      ref={form}
       className={over ? 'composer over' : 'composer'}
       onSubmit={(event) => {
         event.preventDefault();
@@ -98,7 +116,9 @@ export function Composer({
           {uploads.map(({ key, name, size, info, error }) => (
             <li key={key} className={error === undefined ? 'upload' : 'upload bad'}>
               <Icon name={error === undefined ? 'file' : 'warning'} />
-              <span className="upload-name">{name}</span>
+              <span className="upload-name" dir="auto">
+                {name}
+              </span>
               <span className="hint">{error ?? (info === undefined ? 'uploading…' : bytes(size))}</span>
               <IconButton icon="close" label={`Remove ${name}`} onClick={() => setUploads(uploads.filter((one) => one.key !== key))} />
             </li>
@@ -132,6 +152,7 @@ export function Composer({
         <textarea
           ref={area}
           aria-label="Message"
+          dir="auto"
           placeholder="Write a message"
           rows={1}
           value={text}
@@ -161,4 +182,13 @@ export function Composer({
       </div>
     </form>
   );
+}
+
+function uploadOf(info: Attachment): Upload {
+  return { key: info.mediaId, name: info.fileName ?? info.mediaId, size: info.size, info, error: undefined };
+}
+
+/** On a phone the focus would open the keyboard over what is to be read. */
+function focusWithoutTouch(field: HTMLTextAreaElement | null): void {
+  if (matchMedia('(hover: hover)').matches) field?.focus();
 }

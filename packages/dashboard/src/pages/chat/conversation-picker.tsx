@@ -1,10 +1,12 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { searchConversations, useConversations } from '../../data/conversations.ts';
 import { ago, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
+import { useVisibleTitles } from '../../data/use-visible-titles.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { useOverlay } from '../../ui/overlay.ts';
 import { Button, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
 
 const firstLimit = 30;
@@ -26,6 +28,7 @@ export function ConversationPicker({
 }) {
   const { titles: known, chats } = useSession();
   const titles = useStore(known.titles);
+  const rows = useRef<HTMLUListElement>(null);
   const [limit, setLimit] = useState(firstLimit);
   const [words, setWords] = useState('');
   const list = useConversations(limit);
@@ -33,11 +36,9 @@ export function ConversationPicker({
     () => searchConversations(list.data?.conversations ?? [], words, { titles, threads: chats.loaded() }),
     [list.data, words, titles, chats],
   );
-  const refs = found.map(({ conversationRef }) => conversationRef).join(' ');
-  useEffect(() => {
-    // Titles are a help: without them a conversation goes by its key.
-    known.want(refs.split(' ').filter(Boolean)).catch(() => undefined);
-  }, [known, refs]);
+  useVisibleTitles(rows, found.map(({ conversationRef }) => conversationRef).join(' '));
+
+  useOverlay(open, onClose);
 
   return (
     <aside className={open ? 'picker open' : 'picker'} aria-label="Conversations">
@@ -65,11 +66,13 @@ export function ConversationPicker({
           {words === '' ? 'No conversations yet.' : 'Nothing found in first words, keys, agents, and messages opened in this tab.'}
         </p>
       )}
-      <ul className="picker-list">
+      <ul className="picker-list" ref={rows}>
         {found.map(({ conversationRef, sessionKey, agentId, updatedAt }) => (
-          <li key={conversationRef}>
+          <li key={conversationRef} data-conversation={conversationRef}>
             <PageLink to={`/chat/${conversationRef}`} className="picker-item" current={conversationRef === current} onFollow={onPick}>
-              <span className="picker-title">{titles.get(conversationRef) ?? sessionKey}</span>
+              <span className="picker-title" dir="auto">
+                {titles.get(conversationRef) ?? sessionKey}
+              </span>
               <span className="hint">
                 {agentId} · {ago(updatedAt)}
               </span>

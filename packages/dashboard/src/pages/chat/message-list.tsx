@@ -1,13 +1,11 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { memo, useEffect, useRef, useState } from 'react';
 import type { ChatMessage, Thread } from '../../data/chats.ts';
 import { count, dateTime, minuteTime, plural } from '../../data/format.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { AttachmentList } from './attachment-list.tsx';
-
-/** How near the end counts as "reading along", in pixels. */
-const nearEnd = 120;
+import { useFollowing } from './use-following.ts';
 
 const reasonWords: Readonly<Record<string, string>> = {
   max_steps: 'Stopped at the step limit',
@@ -23,38 +21,45 @@ const reasonWords: Readonly<Record<string, string>> = {
   error: 'Failed',
 };
 
+/** Failures tell themselves. */
+const endWords: Readonly<Record<ChatMessage['state'], string>> = {
+  streaming: '',
+  done: 'The answer is complete.',
+  stopped: 'The answer was stopped.',
+  failed: '',
+};
+
 export function MessageList({
   state,
   onRetry,
+  onEdit,
   onEarlier,
 }: {
   readonly state: Thread;
   readonly onRetry: () => void;
+  /** Takes the last question back to write it anew. */
+  readonly onEdit: () => void;
   readonly onEarlier: () => Promise<void>;
 }) {
   const { messages, running, earlier } = state;
   const box = useRef<HTMLDivElement>(null);
-  const follows = useRef(true);
+  const list = useRef<HTMLOListElement>(null);
+  const { away, toEnd, stay, onScroll } = useFollowing(box, list);
   const [loading, setLoading] = useState(false);
   const [error, setError] = useState<unknown>();
   const last = messages.at(-1);
 
-  useLayoutEffect(() => {
-    if (follows.current) box.current?.scrollTo({ top: box.current.scrollHeight });
-  }, [messages]);
   const mine = last?.role === 'assistant' && last.state === 'streaming' && last.text === '';
   useEffect(() => {
     // Who has just asked wants to see the answer.
-    if (mine) {
-      follows.current = true;
-      box.current?.scrollTo({ top: box.current.scrollHeight });
-    }
-  }, [mine]);
+    if (mine) toEnd();
+  }, [mine, toEnd]);
 
   const loadEarlier = (): void => {
     setLoading(true);
     setError(undefined);
     const before = box.current?.scrollHeight ?? 0;
+    stay();
     onEarlier().then(
       () => {
         setLoading(false);
@@ -69,17 +74,7 @@ export function MessageList({
   };
 
   return (
-    <div
-      className="messages"
-      ref={box}
-      tabIndex={0}
-      role="region"
-      aria-label="Messages"
-      aria-busy={running}
-      onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-        follows.current = scrollHeight - scrollTop - clientHeight < nearEnd;
-      }}
-    >
+    <div className="messages" ref={box} tabIndex={0} role="region" aria-label="Messages" aria-busy={running} onScroll={onScroll}>
       {earlier > 0 && (
         <div className="earlier">
           <Button small disabled={loading} onClick={loadEarlier}>
@@ -88,28 +83,49 @@ export function MessageList({
         </div>
       )}
       {error !== undefined && <Failure error={error} onRetry={loadEarlier} />}
-      <ol className="message-list">
+      <ol className="message-list" ref={list}>
         {messages.map((message, index) => (
           <li key={message.key}>
-            <Message message={message} agentId={state.agentId} onRetry={index === messages.length - 1 && !running ? onRetry : undefined} />
+            <Message
+              message={message}
+              agentId={state.agentId}
+              onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
+              onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
+            />
           </li>
         ))}
       </ol>
       <p className="visually-hidden" role="status">
-        {running ? 'The answer is being written.' : last?.role === 'assistant' ? 'The answer is complete.' : ''}
+        {running ? 'The answer is being written.' : last?.role === 'assistant' ? endWords[last.state] : ''}
       </p>
+      {away && (
+        <div className="to-end">
+          <Button
+            small
+            icon="down"
+            onClick={() => {
+              toEnd();
+              box.current?.focus();
+            }}
+          >
+            To the end
+          </Button>
+        </div>
+      )}
     </div>
   );
 }
 
-function Message({
+const Message = memo(function Message({
   message,
   agentId,
   onRetry,
+  onEdit,
 }: {
   readonly message: ChatMessage;
   readonly agentId: string;
   readonly onRetry: (() => void) | undefined;
+  readonly onEdit: (() => void) | undefined;
 }) {
   const { role, text, state, atMs, attachments, tools, error, result } = message;
   const failure = error ?? (result?.failure === undefined ? undefined : new Error(result.failure.message));
@@ -154,9 +170,14 @@ function Message({
                 {state === 'stopped' ? 'Try again' : 'Ask again'}
               </Button>
             )}
+            {onEdit !== undefined && state !== 'done' && (
+              <Button look="quiet" small icon="edit" onClick={onEdit}>
+                Edit the question
+              </Button>
+            )}
           </span>
         </footer>
       )}
     </article>
   );
-}
+});

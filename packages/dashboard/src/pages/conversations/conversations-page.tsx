@@ -1,8 +1,9 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
 import { ago, count, dateTime, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
+import { useVisibleTitles } from '../../data/use-visible-titles.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { saveJson } from '../../ui/save-json.ts';
 import { Icon } from '../../ui/icon.tsx';
@@ -13,21 +14,21 @@ const firstLimit = 50;
 const maxLimit = 200;
 
 export function ConversationsPage() {
-  const { client, admin, titles: known, chats } = useSession();
+  const { client, admin, titles: known, chats, agents } = useSession();
+  const agentIds = useStore(agents);
+  const [agentId, setAgentId] = useState<string>();
   const titles = useStore(known.titles);
+  const rows = useRef<HTMLUListElement>(null);
   const [limit, setLimit] = useState(firstLimit);
   const [words, setWords] = useState('');
   const [removing, setRemoving] = useState<Conversation>();
   const [error, setError] = useState<unknown>();
-  const list = useConversations(limit);
+  const list = useConversations(limit, agentId);
   const found = useMemo(
     () => searchConversations(list.data?.conversations ?? [], words, { titles, threads: chats.loaded() }),
     [list.data, words, titles, chats],
   );
-  const refs = found.map(({ conversationRef }) => conversationRef).join(' ');
-  useEffect(() => {
-    known.want(refs.split(' ').filter(Boolean)).catch(() => undefined);
-  }, [known, refs]);
+  useVisibleTitles(rows, found.map(({ conversationRef }) => conversationRef).join(' '));
 
   const exportOne = ({ conversationRef }: Conversation): void => {
     setError(undefined);
@@ -58,6 +59,14 @@ export function ConversationsPage() {
             onChange={(event) => setWords(event.target.value)}
           />
         </div>
+        {agentIds.length > 1 && (
+          <select aria-label="Agent" value={agentId ?? ''} onChange={({ target: { value } }) => setAgentId(value === '' ? undefined : value)}>
+            <option value="">All agents</option>
+            {agentIds.map((id) => (
+              <option key={id}>{id}</option>
+            ))}
+          </select>
+        )}
         <p className="hint">Searches first words, keys and agents, and the messages of conversations opened in this tab.</p>
       </div>
       {(list.error ?? error) !== undefined && <Failure error={list.error ?? error} onRetry={list.error === undefined ? undefined : list.reload} />}
@@ -68,11 +77,11 @@ export function ConversationsPage() {
         </Empty>
       )}
       {found.length > 0 && (
-        <ul className="rows">
+        <ul className="rows" ref={rows}>
           {found.map((one) => (
-            <li key={one.conversationRef} className="row">
+            <li key={one.conversationRef} className="row" data-conversation={one.conversationRef}>
               <div className="row-main">
-                <PageLink to={`/chat/${one.conversationRef}`} className="row-title">
+                <PageLink to={`/chat/${one.conversationRef}`} className="row-title" dir="auto">
                   {titles.get(one.conversationRef) ?? one.sessionKey}
                 </PageLink>
                 <p className="hint mono cut">{one.sessionKey}</p>
@@ -103,7 +112,7 @@ export function ConversationsPage() {
         </p>
       )}
       {list.data !== undefined && list.data.agentsLeftOut > 0 && (
-        <p className="hint">{plural(list.data.agentsLeftOut, 'further agent')} not listed; the method session.list has theirs.</p>
+        <p className="hint">{plural(list.data.agentsLeftOut, 'further agent')} not listed; choose one above to see its conversations.</p>
       )}
       {removing !== undefined && (
         <Confirm

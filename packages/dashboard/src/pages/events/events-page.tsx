@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'react';
+import { memo, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { eventKinds } from '../../data/event-kinds.ts';
 import { clockTime, dateTime, plural } from '../../data/format.ts';
@@ -87,7 +87,7 @@ export function EventsPage() {
         </Empty>
       ) : (
         <>
-          <p className="hint" role="status">
+          <p className="hint">
             {plural(shown.length, 'event')}
             {shown.length > maxShown && `, the newest ${maxShown} shown`}
           </p>
@@ -104,7 +104,7 @@ export function EventsPage() {
   );
 }
 
-function Entry({ entry: { kind, payload, atMs } }: { readonly entry: FeedEntry }) {
+const Entry = memo(function Entry({ entry: { kind, payload, atMs } }: { readonly entry: FeedEntry }) {
   const [open, setOpen] = useState(false);
   if (kind === 'gap') return <p className="feed-gap">Some events were missed here: the connection was away longer than the gateway keeps them.</p>;
   return (
@@ -114,12 +114,14 @@ function Entry({ entry: { kind, payload, atMs } }: { readonly entry: FeedEntry }
           {clockTime(atMs)}
         </time>
         <span className={`feed-kind ${toneOf(kind)}`}>{kind}</span>
-        <span className="feed-text">{summarize(payload)}</span>
+        <span className="feed-text" dir="auto">
+          {summarize(payload)}
+        </span>
       </summary>
       {open && <JsonTree value={payload} />}
     </details>
   );
-}
+});
 
 function toneOf(kind: string): Tone {
   if (/error|exhausted|degraded|injection/.test(kind)) return 'bad';

@@ -2,13 +2,13 @@ import type { OpenRpcDocument, OpenRpcMethod } from '@gatehouse/contract';
 import { useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { clockTime, plural } from '../../data/format.ts';
+import type { PastCall } from '../../data/past-calls.ts';
 import { useStore } from '../../data/store.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
-import { forgetCalls, pastCalls, type PastCall } from './history.ts';
 import { MethodView } from './method-view.tsx';
 import { createLookup } from './schema.ts';
 
@@ -33,7 +33,8 @@ export function ExplorerPage({ method }: { readonly method: string | undefined }
 function Explorer({ document, name }: { readonly document: OpenRpcDocument; readonly name: string | undefined }) {
   const [words, setWords] = useState('');
   const [again, setAgain] = useState<PastCall>();
-  const past = useStore(pastCalls);
+  const { pastCalls } = useSession();
+  const past = useStore(pastCalls.calls);
   const lookup = useMemo(() => createLookup(document), [document]);
   const wanted = words.trim().toLocaleLowerCase();
   const found = document.methods.filter((one) => wanted === '' || `${one.name} ${one.summary}`.toLocaleLowerCase().includes(wanted));
@@ -97,7 +98,7 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
           <section className="past-calls" aria-label="Calls of this tab">
             <header>
               <h2>Calls of this tab</h2>
-              <Button small onClick={forgetCalls}>
+              <Button small onClick={pastCalls.forget}>
                 Forget them
               </Button>
             </header>

@@ -8,7 +8,6 @@ import { Confirm } from '../../ui/dialog.tsx';
 import { JsonTree } from '../../ui/json-tree.tsx';
 import { Badge, Button, Failure, Field, type Tone } from '../../ui/parts.tsx';
 import { curlLine } from './curl.ts';
-import { rememberCall } from './history.ts';
 import { SchemaFields } from './schema-field.tsx';
 import { isSchema, type Lookup, type Schema } from './schema.ts';
 
@@ -27,7 +26,7 @@ export function MethodView({
   readonly lookup: Lookup;
   readonly initial: Schema | undefined;
 }) {
-  const { client, admin } = useSession();
+  const { client, admin, pastCalls } = useSession();
   const [params, setParams] = useState<Schema>(initial ?? {});
   const [raw, setRaw] = useState<string>();
   const [outcome, setOutcome] = useState<Outcome>();
@@ -57,7 +56,7 @@ export function MethodView({
     const ended = (part: { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: unknown }): void => {
       setOutcome({ ...part, ms: Math.round(performance.now() - started) });
       setBusy(false);
-      rememberCall({ method: method.name, params: sent, atMs: Date.now(), ok: part.ok });
+      pastCalls.remember({ method: method.name, params: sent, atMs: Date.now(), ok: part.ok });
     };
     try {
       ended({ ok: true, result: await client.callByName(method.name, sent) });

@@ -1,6 +1,7 @@
 import type { TokenScope } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useStore } from '../../data/store.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import type { MadeToken } from './secret-dialog.tsx';
@@ -24,7 +25,8 @@ const lifetimes: readonly { readonly days: number; readonly words: string }[] = 
 ];
 
 export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; readonly onMade: (made: MadeToken) => void }) {
-  const { client, agents } = useSession();
+  const { client, agents: known } = useSession();
+  const agents = useStore(known);
   const [id, setId] = useState('');
   const [chosen, setChosen] = useState<ReadonlySet<TokenScope>>(new Set<TokenScope>(['rpc']));
   const [only, setOnly] = useState<ReadonlySet<string>>(new Set());
@@ -78,9 +80,9 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
             ))}
           </fieldset>
           {agents.length > 1 && (
-            <fieldset>
+            <fieldset className="long-choice">
               <legend>Agents that it may reach (none chosen: all)</legend>
-              {agents.map(({ id: agentId }) => (
+              {agents.map((agentId) => (
                 <label key={agentId} className="check">
                   <input type="checkbox" checked={only.has(agentId)} onChange={() => setOnly(toggled(only, agentId))} />
                   <span className="mono">{agentId}</span>

@@ -1,4 +1,4 @@
-import { createStore } from '../../data/store.ts';
+import { createStore, type Store } from './store.ts';
 
 /** A call that was made in this tab. Answers are not kept: they may be large, and hold what is nobody else's business. */
 export interface PastCall {
@@ -8,22 +8,36 @@ export interface PastCall {
   readonly ok: boolean;
 }
 
+export interface CallHistory {
+  /** Newest first. */
+  readonly calls: Store<readonly PastCall[]>;
+  remember(call: PastCall): void;
+  forget(): void;
+  /** Keeps nothing from then on: a call may end after its session did. */
+  close(): void;
+}
+
 const storageKey = 'gatehouse.calls';
 const maxCalls = 50;
 const maxParamsLength = 20_000;
 
-export const pastCalls = createStore<readonly PastCall[]>(restore());
-
-export function rememberCall(call: PastCall): void {
-  if (JSON.stringify(call.params).length > maxParamsLength) return;
-  const next = [call, ...pastCalls.get()].slice(0, maxCalls);
-  pastCalls.set(next);
-  sessionStorage.setItem(storageKey, JSON.stringify(next));
-}
-
-export function forgetCalls(): void {
-  pastCalls.set([]);
-  sessionStorage.removeItem(storageKey);
+export function createCallHistory(): CallHistory {
+  const calls = createStore<readonly PastCall[]>(restore());
+  let closed = false;
+  return {
+    calls,
+    remember(call) {
+      if (closed || JSON.stringify(call.params).length > maxParamsLength) return;
+      const next = [call, ...calls.get()].slice(0, maxCalls);
+      calls.set(next);
+      sessionStorage.setItem(storageKey, JSON.stringify(next));
+    },
+    forget() {
+      calls.set([]);
+      sessionStorage.removeItem(storageKey);
+    },
+    close: () => void (closed = true),
+  };
 }
 
 function restore(): readonly PastCall[] {

@@ -1,0 +1,45 @@
+import { lexer } from 'marked';
+import { describe, expect, test } from 'vitest';
+import { createBlockParser } from './blocks.ts';
+
+const sample = [
+  '# Head\n\nSome **bold** text\nover two lines\n\n',
+  '- one\n- two\n\n  still two\n\n- three\n\nnot of the list\n\n',
+  '1. first\n   ```ts\n   const a = 1;\n\n   const b = 2;\n   ```\n2. second\n\n',
+  'Set\n===\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\nafter\n---\n\n',
+  '```js\nlet open = true;\n\n# no head\n```\n\n> quote\nlazy\n\n> again\n\n',
+  '<div>\nraw\n</div>\n\n***\n\n    indented\n\n    code\n\nend &amp; `x`\n',
+].join('');
+
+const shape = (tokens: unknown) => JSON.stringify(tokens);
+
+describe('what is parsed piece by piece', () => {
+  test.each([1, 3, 7, 40])('is what is parsed at once, in pieces of %i', (size) => {
+    const parse = createBlockParser();
+    for (let end = size; end < sample.length + size; end += size) {
+      const text = sample.slice(0, end);
+      expect(shape(parse(text))).toBe(shape([...lexer(text, { gfm: true, breaks: true })]));
+    }
+  });
+
+  test('heeds definitions that come late, line ends of others, and a text that is another', () => {
+    const parse = createBlockParser();
+    for (const text of [
+      'See [it].\n\none\n\ntwo\n\n',
+      'See [it].\n\none\n\ntwo\n\n[it]: https://example.com\n\nthree',
+      'See [it].\n\none\n\ntwo\n\n[it]: https://example.com\n\nthree\n\nfour',
+      'a\r\n\r\nb\r\n\r\nc\r\n\r\nd',
+      'a\r\n\r\nb\r\n\r\nc\r\n\r\nd\r\n\r\ne',
+      'short',
+    ])
+      expect(shape(parse(text))).toBe(shape([...lexer(text, { gfm: true, breaks: true })]));
+  });
+
+  test('keeps the blocks that are complete, so that they are not drawn again', () => {
+    const parse = createBlockParser();
+    const before = parse('# One\n\ntwo\n\nthree\n\nfour');
+    const after = parse('# One\n\ntwo\n\nthree\n\nfour and more');
+    expect(after[0]).toBe(before[0]);
+    expect(after.at(-1)).not.toBe(before.at(-1));
+  });
+});
