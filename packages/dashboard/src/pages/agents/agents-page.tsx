@@ -5,10 +5,10 @@ import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { Confirm } from '../../ui/dialog.tsx';
-import { Icon } from '../../ui/icon.tsx';
 import { AdminOnly, Badge, Button, Failure, IconButton, Page, Skeleton } from '../../ui/parts.tsx';
 import { AgentForm } from './agent-form.tsx';
 import { ModelTable } from './model-table.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
 
 export type Agent = Result<'agents.get'>;
 export type Provider = Extract<Result<'models.list'>, { providers: unknown }>['providers'][number];
@@ -88,18 +88,7 @@ function Overview() {
         <>
           <div className="toolbar">
             <h2>Agents</h2>
-            {data.ids.length > pageSize && (
-              <div className="search">
-                <Icon name="search" />
-                <input
-                  type="search"
-                  aria-label="Search the agents"
-                  placeholder="Search"
-                  value={words}
-                  onChange={(event) => setWords(event.target.value)}
-                />
-              </div>
-            )}
+            {data.ids.length > pageSize && <SearchField label="Search the agents" value={words} onChange={setWords} />}
           </div>
           {cards.error !== undefined && <Failure error={cards.error} onRetry={cards.reload} />}
           {found.length === 0 && <p className="hint">No agent has these words in its id.</p>}

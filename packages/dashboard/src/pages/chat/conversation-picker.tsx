@@ -4,10 +4,10 @@ import { searchConversations, useConversations } from '../../data/conversations.
 import { ago, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
 import { useVisibleTitles } from '../../data/use-visible-titles.ts';
-import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { useOverlay } from '../../ui/overlay.ts';
 import { Button, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
 
 const firstLimit = 30;
 const maxLimit = 200;
@@ -43,17 +43,12 @@ export function ConversationPicker({
   return (
     <aside className={open ? 'picker open' : 'picker'} aria-label="Conversations">
       <div className="picker-head">
-        <div className="search">
-          <Icon name="search" />
-          <input
-            type="search"
-            aria-label="Search the conversations"
-            placeholder="Search"
-            title="Searches first words, keys and agents, and the messages of conversations opened in this tab"
-            value={words}
-            onChange={(event) => setWords(event.target.value)}
-          />
-        </div>
+        <SearchField
+          label="Search the conversations"
+          title="Searches first words, keys and agents, and the messages of conversations opened in this tab"
+          value={words}
+          onChange={setWords}
+        />
         <IconButton icon="plus" label="Begin a new chat" onClick={onBegin} />
         <span className="narrow-only">
           <IconButton icon="close" label="Hide the conversations" onClick={onClose} />

@@ -6,9 +6,9 @@ import { useStore } from '../../data/store.ts';
 import { useVisibleTitles } from '../../data/use-visible-titles.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { saveJson } from '../../ui/save-json.ts';
-import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, IconButton, Page, Skeleton } from '../../ui/parts.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
 
 const firstLimit = 50;
 const maxLimit = 200;
@@ -49,16 +49,7 @@ export function ConversationsPage() {
       }
     >
       <div className="toolbar">
-        <div className="search">
-          <Icon name="search" />
-          <input
-            type="search"
-            aria-label="Search the conversations"
-            placeholder="Search"
-            value={words}
-            onChange={(event) => setWords(event.target.value)}
-          />
-        </div>
+        <SearchField label="Search the conversations" value={words} onChange={setWords} />
         {agentIds.length > 1 && (
           <select aria-label="Agent" value={agentId ?? ''} onChange={({ target: { value } }) => setAgentId(value === '' ? undefined : value)}>
             <option value="">All agents</option>

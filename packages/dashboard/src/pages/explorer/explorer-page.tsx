@@ -6,11 +6,11 @@ import type { PastCall } from '../../data/past-calls.ts';
 import { useStore } from '../../data/store.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
-import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { MethodView } from './method-view.tsx';
 import { createLookup } from './schema.ts';
+import { SearchField } from '../../ui/search-field.tsx';
 
 /** Every method of the gateway with a form to call it, built from the document that this very gateway serves. */
 export function ExplorerPage({ method }: { readonly method: string | undefined }) {
@@ -48,16 +48,7 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
   return (
     <div className="explorer">
       <aside className="explorer-list" aria-label="Methods">
-        <div className="search">
-          <Icon name="search" />
-          <input
-            type="search"
-            aria-label="Search the methods"
-            placeholder="Search methods"
-            value={words}
-            onChange={(event) => setWords(event.target.value)}
-          />
-        </div>
+        <SearchField label="Search the methods" hint="Search methods" value={words} onChange={setWords} />
         <p className="hint" role="status">
           {plural(found.length, 'method')}
         </p>
