@@ -2,9 +2,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { judge, judgeAll, readBudgets, type Goal } from './lib/budgets.ts';
 import { Measures } from './lib/measures.ts';
-import { startReference, startUpstream } from './lib/targets.ts';
+import { reference, type ReferenceOptions, startReference, startUpstream, type Subject } from './lib/targets.ts';
 import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { runCompletions, type Samples } from './scenarios/completions.ts';
+import { bareEvents, runFanout } from './scenarios/fanout.ts';
+import { runHeld } from './scenarios/held.ts';
+import { runLoop } from './scenarios/loop.ts';
+import { runSoak } from './scenarios/soak.ts';
 
 const goal: Goal = { id: 'X', what: 'x', measure: 'x', unit: '×', better: 'lower', must: 2, stretch: 1 };
 
@@ -108,5 +112,67 @@ describe('the rig, with the reference in place of the product', () => {
       expect.stringContaining('no good answer'),
       expect.stringContaining('37 deltas'),
     ]);
+  });
+});
+
+describe('the rig for what is held, kept, delayed and fanned out', () => {
+  const breakage = (name: string, env: Record<string, string>) => ({
+    nodeArgs: ['--import', join(import.meta.dirname, 'broken', `${name}.ts`)],
+    env,
+  });
+  const verdictOn = async (measure: string, run: (measures: Measures) => Promise<unknown>): Promise<string | undefined> => {
+    const measures = new Measures();
+    await run(measures);
+    const budgets = readBudgets();
+    return judgeAll(budgets, measures, budgets.quickTolerance).find(({ goal: { measure: name } }) => name === measure)?.verdict;
+  };
+  const server = (file: ReferenceOptions['file'], more: Partial<ReferenceOptions> = {}): Promise<Subject> =>
+    reference({ name: 'product', file, ...more });
+
+  it('catches a build in which idle connections weigh too much', async () => {
+    const verdict = (kind: 'sse' | 'ws', subject: Subject) =>
+      verdictOn(`idle ${kind} mb/1000`, (measures) => runHeld({ subject, kind, rounds: 1, step: 200, settleMs: 200 }, measures));
+    const heavy = breakage('heavy', { HOLD_KB: '64' });
+    expect(await verdict('ws', await server('bare-ws.ts'))).toMatch(/stretch|must/);
+    expect(await verdict('ws', await server('bare-ws.ts', heavy))).toBe('missed');
+    expect(await verdict('sse', await server('bare-events.ts', heavy))).toBe('missed');
+  });
+
+  it('catches a build that keeps what it should have given back', async () => {
+    const upstream = await startUpstream();
+    const verdict = async (more: Partial<ReferenceOptions>) => {
+      const subject = await server('raw-http.ts', { upstreamUrl: upstream.url, ...more });
+      return verdictOn('soak rss growth', (measures) => runSoak({ subject, turns: 900, connects: 100, warm: 1, settleMs: 200 }, measures));
+    };
+    try {
+      expect(await verdict({})).toMatch(/stretch|must/);
+      expect(await verdict(breakage('leaky', { LEAK_KB: '32' }))).toBe('missed');
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it('catches a build whose event loop stands still', async () => {
+    const upstream = await startUpstream();
+    try {
+      const subject = await server('raw-http.ts', { upstreamUrl: upstream.url, ...breakage('blocking', { BLOCK_MS: '30' }) });
+      expect(await verdictOn('loop delay p99', (measures) => runLoop({ subject, rounds: 1, ms: 1_000, maxStreams: 40 }, measures))).toBe('missed');
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it('catches a build that pays too much for each reader of an event', async () => {
+    const bare = await startReference({ name: 'bare', file: 'bare-events.ts' });
+    const slow = await startReference({ name: 'product', file: 'bare-events.ts', ...breakage('slow-writes', { WRITE_US: '30' }) });
+    try {
+      const sources = { bare: bareEvents(bare.target), product: bareEvents(slow.target) };
+      expect(await verdictOn('fanout cpu/bare', (measures) => runFanout({ ...sources, readers: 100, events: 50, rounds: 1 }, measures))).toBe(
+        'missed',
+      );
+    } finally {
+      await bare.running.stop();
+      await slow.running.stop();
+    }
   });
 });

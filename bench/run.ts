@@ -9,18 +9,22 @@ import { figureTables, noiseLine, provenance, verdictTable, type Figures } from 
 import { product, reference, startReference, startUpstream, type Product, type Target } from './lib/targets.ts';
 import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { completionNames, runCompletions, type CompletionName, type Samples } from './scenarios/completions.ts';
+import { bareEvents, productEvents, runFanout } from './scenarios/fanout.ts';
+import { heldKinds, runHeld } from './scenarios/held.ts';
+import { runLoop } from './scenarios/loop.ts';
 import { runRpc } from './scenarios/rpc.ts';
+import { runSoak } from './scenarios/soak.ts';
 import { runIdle, runStart } from './scenarios/start.ts';
 
-const help = `npm run bench -- [--quick | --full] [--only completions,rpc,start,idle,store] [--scenarios json16,json1] [--reference-only]
+const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store] [--scenarios json16,json1] [--reference-only]
 
---quick           about a minute; goals are judged with the tolerance of budgets.json (the default)
---full            six to eight minutes; writes bench/RESULTS.md
+--quick           two minutes; goals are judged with the tolerance of budgets.json (the default)
+--full            about twelve minutes; writes bench/RESULTS.md
 --only            some parts; nothing is written
 --scenarios       some completions; nothing is written
 --reference-only  without the product: F is compared with R, to see that the rig works`;
 
-const parts = ['completions', 'rpc', 'start', 'idle', 'store'] as const;
+const parts = ['completions', 'rpc', 'fanout', 'start', 'idle', 'loop', 'soak', 'store'] as const;
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
@@ -39,13 +43,18 @@ const only = z.array(z.enum(parts)).parse(values.only?.split(',') ?? parts);
 const quickNames: readonly CompletionName[] = completionNames.filter((name) => name !== 'sse-fast1');
 const names = z.array(z.enum(completionNames)).parse(values.scenarios?.split(',') ?? (values.full ? completionNames : quickNames));
 const size = values.full
-  ? { rounds: 7, scale: 1, starts: 9, idles: 3, settleMs: 3000, wsMs: 1500 }
-  : { rounds: 3, scale: 0.6, starts: 5, idles: 1, settleMs: 2000, wsMs: 900 };
+  ? { rounds: 7, scale: 1, starts: 9, idles: 3, settleMs: 3000, wsMs: 1500, held: 1000, readers: 1000, events: 60, loopMs: 6000 }
+  : { rounds: 3, scale: 0.6, starts: 5, idles: 1, settleMs: 2000, wsMs: 900, held: 1000, readers: 1000, events: 30, loopMs: 3000 };
+const soakSize = values.full ? { turns: 50_000, connects: 10_000, warm: 0.2 } : { turns: 4_000, connects: 800, warm: 1 };
 const root = join(import.meta.dirname, '..');
 const say = (text: string): void => console.error(text);
 
-/** Completions and RPC, with one server of each kind up at the same time. */
-async function underLoad(upstreamUrl: string, subject: Product | undefined, measures: Measures): Promise<Pick<Figures, 'completions' | 'rpc'>> {
+/** Completions, RPC and events, with one server of each kind up at the same time. */
+async function underLoad(
+  upstreamUrl: string,
+  subject: Product | undefined,
+  measures: Measures,
+): Promise<Pick<Figures, 'completions' | 'rpc' | 'fanout'>> {
   await using stack = new AsyncDisposableStack();
   const up = async (options: Parameters<typeof startReference>[0]): Promise<Target> => {
     const { target, running } = await startReference(options);
@@ -76,7 +85,13 @@ async function underLoad(upstreamUrl: string, subject: Product | undefined, meas
     say('rpc');
     rpc = await runRpc({ bare: await up({ name: 'bare ws', file: 'bare-ws.ts' }), product: daemon, rounds: size.rounds, ms: size.wsMs }, measures);
   }
-  return { completions: samples, rpc };
+  let fanout: Figures['fanout'] = new Map();
+  if (only.includes('fanout') && daemon) {
+    say('fanout');
+    const bare = bareEvents(await up({ name: 'bare events', file: 'bare-events.ts' }));
+    fanout = await runFanout({ bare, product: productEvents(daemon), ...size }, measures);
+  }
+  return { completions: samples, rpc, fanout };
 }
 
 /** The store's own benchmark prints `{"ratios": [...]}`, CPU of one append over a bare insert, in its last line. */
@@ -101,9 +116,9 @@ let figures: Figures;
 try {
   if (!subject && !values['reference-only']) throw new Error('The product is not built: run "node tools/build.mjs" first, or give --reference-only.');
   const load =
-    only.includes('completions') || only.includes('rpc')
+    only.includes('completions') || only.includes('rpc') || only.includes('fanout')
       ? await underLoad(upstream.url, subject, measures)
-      : { completions: new Map(), rpc: new Map() };
+      : { completions: new Map(), rpc: new Map(), fanout: new Map() };
   let start: Figures['start'] = new Map();
   if (only.includes('start') && subject) {
     say('start');
@@ -115,8 +130,19 @@ try {
   if (only.includes('idle') && subject) {
     say('idle');
     await runIdle({ product: subject, rounds: size.idles, settleMs: size.settleMs }, measures);
+    for (const kind of heldKinds) await runHeld({ subject, kind, rounds: size.idles, step: size.held, settleMs: 1000 }, measures);
   }
-  figures = { ...load, start };
+  let loop: Figures['loop'] = [];
+  if (only.includes('loop') && subject) {
+    say('loop');
+    loop = await runLoop({ subject, rounds: size.rounds, ms: size.loopMs, maxStreams: 400 }, measures);
+  }
+  let soak: Figures['soak'];
+  if (only.includes('soak') && subject) {
+    say('soak');
+    soak = await runSoak({ subject, ...soakSize, settleMs: size.settleMs }, measures);
+  }
+  figures = { ...load, start, loop, soak };
 } finally {
   await upstream.stop();
   subject?.dispose();

@@ -11,6 +11,7 @@ import { kinds, proveAckedSurvives, type R1Report } from './r1-acked-survives.ts
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
 import { doorProofs } from './run-doors.ts';
+import { loadProofs } from './run-load.ts';
 
 /** `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. */
 interface Outcome {
@@ -79,6 +80,7 @@ const proofs: Readonly<Record<string, () => Promise<Omit<Outcome, 'id' | 'second
     };
   },
   ...doorProofs({ seed, progress }),
+  ...loadProofs({ seed, progress }),
 };
 
 function problems(report: R1Report): string[] {

@@ -50,7 +50,7 @@ test('builds what is missing, says so, and then finds nothing to do', () => {
   const parts = readdirSync(join(clone, 'dist/dashboard/assets'));
   const page = readFileSync(join(clone, 'dist/dashboard/index.html'), 'utf8');
   for (const [, name = ''] of page.matchAll(/\/assets\/([\w.-]+)/g)) expect(parts).toContain(name);
-  expect(parts.filter((name) => name.endsWith('.js.br')).length).toBeGreaterThan(3);
+  expect(parts.filter((name) => name.endsWith('.js.br')).length).toBeGreaterThan(0);
   expect(ensure()).toEqual({ status: 0, said: '' });
   expect(existsSync(join(clone, '.build', 'ensure-lock'))).toBe(false);
 });

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Churn, ChurnResult } from './churn.ts';
 import type { HttpLoad, HttpLoadResult } from './http-load.ts';
 import { clientCpu, spawnPinned } from './proc.ts';
 import type { WsLoad, WsLoadResult } from './ws-load.ts';
@@ -7,6 +8,7 @@ const entry = join(import.meta.dirname, 'client-process.ts');
 
 export const runHttpLoad = (load: HttpLoad): Promise<HttpLoadResult> => run<HttpLoadResult>({ http: load }, load.ms);
 export const runWsLoad = (load: WsLoad): Promise<WsLoadResult> => run<WsLoadResult>({ ws: load }, load.ms);
+export const runChurn = (job: Churn): Promise<ChurnResult> => run<ChurnResult>({ churn: job }, job.ms);
 
 function run<Result>(job: object, ms: number): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>();

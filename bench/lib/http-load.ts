@@ -11,6 +11,8 @@ export interface HttpLoad {
   readonly stream: boolean;
   /** Spreads the first requests over so many milliseconds. */
   readonly staggerMs?: number;
+  /** Ends after so many requests, if that is before `ms`. */
+  readonly requests?: number;
 }
 
 export interface HttpLoadResult {
@@ -51,9 +53,11 @@ export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
   const errors: Record<string, number> = {};
   let failed = 0;
   let deltas = 0;
+  let sent = 0;
+  const most = load.requests ?? Infinity;
   const started = performance.now();
   const end = started + load.ms;
-  const over = (): boolean => performance.now() >= end || failed > maxErrors;
+  const over = (): boolean => sent >= most || performance.now() >= end || failed > maxErrors;
   const fail = (what: string): void => {
     errors[what] = (errors[what] ?? 0) + 1;
     failed += 1;
@@ -71,6 +75,7 @@ export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
       }
       reader = new AnswerReader(load.stream);
       sentAt = performance.now();
+      sent += 1;
       socket.write(request);
     };
     const finish = (): void => {

@@ -3,6 +3,7 @@ import { openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { get as httpGet } from 'node:http';
 import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Servers run on the first CPU, load and fake provider on the second: they do not take each other's time. */
@@ -14,8 +15,19 @@ export interface Running {
   readonly pid: number;
   /** Spawn to first healthy answer. */
   readonly startMs: number;
+  /** Asks the probe inside; fails when it was started without one. */
+  ask(question: ProbeQuestion): Promise<ProbeAnswer>;
   /** Ends it by SIGTERM, after five seconds by SIGKILL; done when it is gone. */
   stop(): Promise<void>;
+}
+
+/** `collect` garbage; `watch` how late timers come from now on; end that and tell the `delays`. */
+export type ProbeQuestion = 'collect' | 'watch' | 'delays';
+
+export interface ProbeAnswer {
+  readonly question: ProbeQuestion;
+  /** Milliseconds, one for every five. */
+  readonly delays: readonly number[];
 }
 
 export interface StartOptions {
@@ -26,12 +38,14 @@ export interface StartOptions {
   readonly timeoutMs?: number;
   /** File that takes its output. */
   readonly log?: string;
+  /** Puts `probe.ts` into it. */
+  readonly probe?: boolean;
 }
 
 export function spawnPinned(
   args: readonly string[],
   cpu: number,
-  options: { env: Record<string, string | undefined>; stdio: ('ignore' | 'pipe' | number)[] },
+  options: { env: Record<string, string | undefined>; stdio: ('ignore' | 'inherit' | 'pipe' | 'ipc' | number)[] },
 ): ChildProcess {
   return canPin ? spawn('taskset', ['-c', String(cpu), process.execPath, ...args], options) : spawn(process.execPath, args, options);
 }
@@ -40,7 +54,9 @@ export function spawnPinned(
 export async function start(options: StartOptions): Promise<Running> {
   const started = performance.now();
   const out = options.log === undefined ? 'ignore' : openSync(options.log, 'a');
-  const child = spawnPinned(options.args, options.cpu, { env: { ...process.env, ...options.env }, stdio: ['ignore', out, out] });
+  const args = options.probe === true ? ['--import', join(import.meta.dirname, 'probe.ts'), ...options.args] : options.args;
+  const stdio = options.probe === true ? (['ignore', out, out, 'ipc'] as const) : (['ignore', out, out] as const);
+  const child = spawnPinned(args, options.cpu, { env: { ...process.env, ...options.env }, stdio: [...stdio] });
   if (typeof out === 'number') closeSync(out);
   const { pid } = child;
   if (pid === undefined) throw new Error(`could not start ${options.args.join(' ')}`);
@@ -64,7 +80,19 @@ export async function start(options: StartOptions): Promise<Running> {
     await gone;
     clearTimeout(force);
   }
-  return { pid, startMs, stop };
+  return { pid, startMs, ask: (question) => ask(child, question), stop };
+}
+
+function ask(child: ChildProcess, question: ProbeQuestion): Promise<ProbeAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<ProbeAnswer>();
+  const gone = (): void => reject(new Error(`the server ended before it answered the probe's "${question}"`));
+  child.once('exit', gone);
+  child.once('message', (answer: ProbeAnswer) => {
+    child.off('exit', gone);
+    resolve(answer);
+  });
+  child.send(question, (error) => error !== null && reject(error));
+  return promise;
 }
 
 function tail(log: string | undefined): string {

@@ -1,14 +1,20 @@
 import { spawnSync } from 'node:child_process';
 import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { completionNames, completions, type Sample, type Samples } from '../scenarios/completions.ts';
+import type { FanoutSample } from '../scenarios/fanout.ts';
+import type { LoopSample } from '../scenarios/loop.ts';
 import type { RpcSample } from '../scenarios/rpc.ts';
+import type { SoakSample } from '../scenarios/soak.ts';
 import type { Judged } from './budgets.ts';
 import { median } from './stats.ts';
 
 export interface Figures {
   readonly completions: Samples;
   readonly rpc: ReadonlyMap<string, readonly RpcSample[]>;
+  readonly fanout: ReadonlyMap<string, readonly FanoutSample[]>;
   readonly start: ReadonlyMap<string, readonly number[]>;
+  readonly loop: readonly LoopSample[];
+  readonly soak: SoakSample | undefined;
 }
 
 function number(value: number, digits = 2): string {
@@ -68,6 +74,32 @@ export function figureTables(figures: Figures): string {
     });
     parts.push(
       ['### system.ping over WebSocket, 16 connections', '', '| target | CPU µs per call | p50 / p99 ms |', '|---|--:|--:|', ...rows].join('\n'),
+    );
+  }
+  if (figures.fanout.size > 0) {
+    const rows = [...figures.fanout].map(([name, rounds]) => {
+      const middle = (figure: (sample: FanoutSample) => number): number => median(rounds.map(figure));
+      return `| ${name} | ${number(middle((one) => one.cpuPerReader))} | ${number(
+        middle((one) => one.bytesPerEvent),
+        0,
+      )} |`;
+    });
+    parts.push(['### One event to 1000 readers', '', '| target | CPU µs per reader | bytes |', '|---|--:|--:|', ...rows].join('\n'));
+  }
+  if (figures.loop.length > 0) {
+    const rows = figures.loop.map(
+      ({ streams, cpuShare, p99, max }) => `| ${streams} | ${number(cpuShare * 100, 0)} % | ${number(p99, 1)} | ${number(max, 1)} |`,
+    );
+    parts.push(
+      ['### Event loop under paced streams', '', '| streams | CPU of one core | delay p99 ms | longest ms |', '|--:|--:|--:|--:|', ...rows].join(
+        '\n',
+      ),
+    );
+  }
+  if (figures.soak !== undefined) {
+    const { turns, connects, unanswered, beforeMb, afterMb } = figures.soak;
+    parts.push(
+      `### Soak\n\n${turns} turns and ${connects} clients that vanished (${unanswered} of them before the first byte): ${number(beforeMb, 1)} MB before, ${number(afterMb, 1)} MB after.`,
     );
   }
   if (figures.start.size > 0) {

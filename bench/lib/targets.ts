@@ -20,7 +20,12 @@ export interface Target {
 /** A server that can be started again and again. */
 export interface Startable {
   readonly name: string;
-  start(): Promise<Running>;
+  start(how?: { readonly probe?: boolean }): Promise<Running>;
+}
+
+/** A server that can be started again and again, and called. */
+export interface Subject extends Startable {
+  target(running: Running): Target;
 }
 
 export interface Upstream {
@@ -49,34 +54,32 @@ export async function startUpstream(): Promise<Upstream> {
 
 export interface ReferenceOptions {
   readonly name: string;
-  readonly file: 'raw-http.ts' | 'bare-ws.ts' | 'http-only.ts';
+  readonly file: 'raw-http.ts' | 'bare-ws.ts' | 'bare-events.ts' | 'http-only.ts';
   readonly upstreamUrl?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Arguments of Node before the file; a broken build is made by `--import`. */
   readonly nodeArgs?: readonly string[];
 }
 
-export async function reference(options: ReferenceOptions): Promise<Startable & { readonly url: string }> {
+export async function reference(options: ReferenceOptions): Promise<Subject> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const env = { PORT: String(port), ...(options.upstreamUrl !== undefined && { UPSTREAM: options.upstreamUrl }), ...options.env };
   const args = [...(options.nodeArgs ?? []), join(import.meta.dirname, '..', 'reference', options.file)];
-  return { name: options.name, url, start: () => start({ args, env, healthUrl: `${url}/health`, cpu: serverCpu }) };
+  return {
+    name: options.name,
+    start: ({ probe = false } = {}) => start({ args, env, healthUrl: `${url}/health`, cpu: serverCpu, probe }),
+    target: ({ pid }) => ({ name: options.name, url, headers: { authorization: 'Bearer bench-token' }, model: (name) => name, pid }),
+  };
 }
 
 export async function startReference(options: ReferenceOptions): Promise<{ readonly target: Target; readonly running: Running }> {
   const server = await reference(options);
   const running = await server.start();
-  return {
-    running,
-    target: { name: options.name, url: server.url, headers: { authorization: 'Bearer bench-token' }, model: (name) => name, pid: running.pid },
-  };
+  return { running, target: server.target(running) };
 }
 
-export interface Product extends Startable {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  target(running: Running): Target;
+export interface Product extends Subject {
   dispose(): void;
 }
 
@@ -115,10 +118,9 @@ export async function product(upstreamUrl: string): Promise<Product | undefined>
   const headers = { authorization: `Bearer ${secret}` };
   return {
     name: 'product',
-    url,
-    headers,
-    start: () =>
+    start: ({ probe = false } = {}) =>
       start({
+        probe,
         args: [productEntry, 'start'],
         env: { GATEHOUSE_HOME: home },
         healthUrl: `${url}/health`,

@@ -33,6 +33,8 @@ export interface DaemonOptions {
   /** A program that runs the daemon in the same process id, such as `strace -D`. */
   readonly under?: readonly string[];
   readonly readyTimeoutMs?: number;
+  /** Collects garbage at SIGUSR2. */
+  readonly collects?: boolean;
 }
 
 export interface Exit {
@@ -75,6 +77,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   if (fault !== undefined && !existsSync(fault)) throw new Error(`there is no broken build ${options.broken}`);
   const entry = fault === undefined ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources;
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
+  const imports = [...(fault === undefined ? [] : [fault]), ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
   const node = [process.execPath, entry, '--home', options.home, '--port', String(options.port), ...(options.args ?? [])];
   const [command = '', ...args] = [...(options.under ?? []), ...node];
   const child = spawn(command, args, {
@@ -83,7 +86,8 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
       PATH: process.env['PATH'] ?? '',
       HOME: options.workingDir ?? options.home,
       // The storage threads take no flags of the main thread, but they do take these. Sources leave no cache beside them.
-      ...(fault !== undefined && { NODE_OPTIONS: `--import="${pathToFileURL(fault).href}"`, NODE_DISABLE_COMPILE_CACHE: '1' }),
+      ...(imports.length > 0 && { NODE_OPTIONS: imports.map((file) => `--import="${pathToFileURL(file).href}"`).join(' ') }),
+      ...(fault !== undefined && { NODE_DISABLE_COMPILE_CACHE: '1' }),
       ...(token !== null && { GATEHOUSE_TOKEN: token }),
       ...options.env,
     },

@@ -57,12 +57,13 @@ export function openEventReader(options: EventReaderOptions): EventReader {
 
   let head: string | undefined;
   let pieces: string[] = [];
+  /** The end of a frame may be cut by the end of a read. */
+  let carried = '';
   function read(part: string): void {
-    let text = part;
+    let text = carried + part;
     if (head === undefined) {
-      text = pieces.join('') + part;
       const end = text.indexOf('\r\n\r\n');
-      pieces = end === -1 ? [text] : [];
+      carried = end === -1 ? text : '';
       if (end === -1) return;
       head = text.slice(0, end);
       opened.resolve(head);
@@ -75,7 +76,9 @@ export function openEventReader(options: EventReaderOptions): EventReader {
       pieces = [];
       from = end + 2;
     }
-    if (from < text.length) pieces.push(text.slice(from));
+    const to = from < text.length && text.endsWith('\n') ? text.length - 1 : text.length;
+    pieces.push(text.slice(from, to));
+    carried = text.slice(to);
   }
 
   socket.setEncoding('utf8');

@@ -7,8 +7,8 @@ import { text } from 'node:stream/consumers';
  */
 const shape = [
   'ip link set lo mtu 1500 up',
-  "echo '4096 16384 131072' > /proc/sys/net/ipv4/tcp_wmem",
-  "echo '4096 65536 131072' > /proc/sys/net/ipv4/tcp_rmem",
+  "echo '4096 16384 32768' > /proc/sys/net/ipv4/tcp_wmem",
+  "echo '4096 32768 65536' > /proc/sys/net/ipv4/tcp_rmem",
 ].join(' && ');
 
 function command(run: string, args: readonly string[]): string[] {

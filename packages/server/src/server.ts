@@ -143,7 +143,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const media = building.use(await createMedia({ dir: home.mediaDir, config: config.media, db, bus, clock, log: log.module('media') }));
 
   // Conversations and turns.
-  const lanes = createLanes();
+  const lanes = createLanes({ monotonic: clock.monotonic });
   const fence = createFence({ key: options.installKey.derive('fence') });
   const injections = createInjectionMonitor({ bus, clock });
   const tools = [...createWorkspaceTools(), createWebFetchTool({ egress: createEgress({ clock }) }), ...(overrides.tools ?? [])]

@@ -116,8 +116,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     onClose: settle,
     limits: { maxMessageBytes: config.wsMaxMessageBytes, maxInFlight: config.wsMaxInFlight, ...config.wsMessageRateLimit },
   });
-  const guard = createSocketGuard({ clock });
   const tls = config.tls === undefined || !config.enabled ? undefined : { ...config.tls, files: readTls(config.tls, deps.homeDir, clock.now()) };
+  const guard = createSocketGuard({ clock, tls: tls !== undefined });
   const server = createListener({ maxConnections: config.maxConnections, isSocketPath: (path) => path === routes.ws.path, tls });
   const following =
     tls === undefined || !('setSecureContext' in server)
@@ -209,7 +209,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const leave = open.join(call);
     const begun = clock.monotonic();
     guard.begin(incoming.socket);
-    outgoing.once('close', () => {
+    outgoing.on('close', () => {
       leave();
       const status = outgoing.headersSent ? outgoing.statusCode : 0;
       deps.meter?.request(call.route ?? 'none', call.family, methodLabel(incoming.method), status, clock.monotonic() - begun);

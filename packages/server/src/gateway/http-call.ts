@@ -68,7 +68,7 @@ export class HttpCall {
   /** When an answer was first seen complete but not yet taken by the client. */
   endedAtMs: number | undefined;
   #gone: AbortController | undefined;
-  readonly #headers: string[] = [];
+  #headers: string[] = [];
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse, remoteAddress: string) {
     this.incoming = incoming;
@@ -103,6 +103,8 @@ export class HttpCall {
   /** Writes the status line with the headers that were set. */
   writeHead(status: number): void {
     this.outgoing.writeHead(status, this.#headers);
+    // A stream may live for days after it.
+    this.#headers = [];
   }
 
   /** Aborted when the client is gone before it was answered in full, or when the server ends the call. */

@@ -47,7 +47,7 @@ describe('slow clients (R18)', () => {
 describe('strangers', () => {
   it('hold a bounded number of idle sockets; who showed a token is not among them', async () => {
     let now = 0;
-    const guard = createSocketGuard({ clock: { ...systemClock, monotonic: () => now }, max: 3 });
+    const guard = createSocketGuard({ clock: { ...systemClock, monotonic: () => now }, tls: false, max: 3 });
     const server = net.createServer((socket) => guard.track(socket));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();

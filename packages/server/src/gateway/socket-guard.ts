@@ -25,10 +25,13 @@ export interface SocketGuard {
  */
 export function createSocketGuard({
   clock,
+  tls,
   max = 64,
   graceMs = 1_000,
 }: {
   readonly clock: Clock;
+  /** Whether sockets come out of a handshake. */
+  readonly tls: boolean;
   readonly max?: number;
   readonly graceMs?: number;
 }): SocketGuard {
@@ -40,11 +43,12 @@ export function createSocketGuard({
   function track(socket: Socket): void {
     tracked.set(socket, { sinceMs: clock.monotonic(), busy: 0 });
     strangers.add(socket);
-    const peer = peerOf(socket);
-    byPeer.set(peer, socket);
-    socket.once('close', () => {
+    const peer = tls ? peerOf(socket) : undefined;
+    if (peer !== undefined) byPeer.set(peer, socket);
+    // Not `once`, here and at all that may be held for days: its wrapper costs more than the listener, and sockets close once.
+    socket.on('close', () => {
       forget(socket);
-      if (byPeer.get(peer) === socket) byPeer.delete(peer);
+      if (peer !== undefined && byPeer.get(peer) === socket) byPeer.delete(peer);
     });
     if (strangers.size > max) evict();
   }

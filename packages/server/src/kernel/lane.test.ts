@@ -1,3 +1,4 @@
+import { createStepClock } from '@gatehouse/testkit';
 import { describe, expect, it } from 'vitest';
 import { AppError } from './app-error.ts';
 import { createLanes, type LaneEntry, type Lanes, type Lease } from './lane.ts';
@@ -99,6 +100,86 @@ describe('lanes', () => {
     await expect(ask('d', 'greedy')).rejects.toMatchObject({ code: 'rate_limited' });
     again.release();
     for (const waiting of three) (await waiting).release();
+  });
+
+  describe('that know how long holders take', () => {
+    const limit = 10;
+    /** A full group, in which a holder took `heldMs` before. */
+    async function full(heldMs: number, groupLimit = limit) {
+      const clock = createStepClock();
+      const lanes = createLanes({ monotonic: clock.monotonic });
+      const ask = (key: string, principalId = 'p', group = 'g') => lanes.acquire(entry({ key, group, groupLimit, principalId }));
+      const first = await ask('first');
+      clock.advance(heldMs);
+      first.release();
+      const held = await Promise.all(Array.from({ length: groupLimit }, (_, n) => ask(`held-${n}`)));
+      const waiting: Promise<Lease>[] = [];
+      /** Asks until it is refused; gives how many wait and the refusal. */
+      async function fill(principalId = 'p') {
+        for (let n = 0; n < 2_000; n += 1) {
+          const before = lanes.counts().queued;
+          const one = ask(`${principalId}-${n}`, principalId);
+          if (lanes.counts().queued > before) waiting.push(one);
+          else return { queued: before, refusal: await one.catch((error: unknown) => error) };
+        }
+        throw new Error('nothing was refused');
+      }
+      return { clock, lanes, ask, held, fill, waiting };
+    }
+
+    it('let nobody wait longer than half the time of a holder', async () => {
+      const { fill } = await full(8_000);
+      const { queued, refusal } = await fill();
+      // 50 × 8 s / 10 places are 40 s; what is served within 4 s is 5, but so few are never refused.
+      expect(queued).toBe(16);
+      expect(refusal).toMatchObject({ code: 'unavailable', details: { retryAfterMs: (17 * 8_000) / limit } });
+      const wide = await full(8_000, 64);
+      expect((await wide.fill()).queued).toBe(32);
+    });
+
+    it('let everybody wait for a second', async () => {
+      const { fill } = await full(100);
+      expect((await fill()).queued).toBe(100);
+    });
+
+    it('learn when holders take longer, and when they take less', async () => {
+      const { clock, lanes, held, ask, fill } = await full(100);
+      clock.advance(8_000);
+      for (const lease of held) lease.release();
+      const again = await Promise.all(Array.from({ length: limit }, (_, n) => ask(`again-${n}`)));
+      expect((await fill()).queued).toBeLessThan(40);
+      for (const lease of again) lease.release();
+      await expect.poll(() => lanes.counts().running).toBe(limit);
+    });
+
+    it('reckon with the age of the first holder before any has ended', async () => {
+      const clock = createStepClock();
+      const lanes = createLanes({ monotonic: clock.monotonic });
+      const ask = (key: string) => lanes.acquire(entry({ key, groupLimit: 1 }));
+      await ask('holder');
+      const early = Array.from({ length: 30 }, (_, n) => ask(`early-${n}`));
+      expect(lanes.counts().queued).toBe(early.length);
+      clock.advance(5_000);
+      await expect(ask('late')).rejects.toMatchObject({ code: 'unavailable' });
+    });
+
+    it('leave a place to others when one principal has filled the queue', async () => {
+      const { fill, ask, lanes } = await full(8_000);
+      const { queued } = await fill('greedy');
+      void ask('modest-0', 'modest');
+      void ask('modest-1', 'modest');
+      expect(lanes.counts().queued).toBe(queued + 2);
+    });
+
+    it('count neither who left nor who waits for a conversation', async () => {
+      const { fill, ask, lanes, held, waiting } = await full(8_000);
+      const { queued } = await fill();
+      for (let n = 0; n < 5; n += 1) void ask('held-0');
+      expect(lanes.counts().queued).toBe(queued + 5);
+      for (const lease of held.slice(1)) lease.release();
+      await Promise.all(waiting.slice(0, limit - 1));
+      expect((await fill('later')).queued).toBe(queued + 5);
+    });
   });
 
   it('serves principals in turn when the group is full', async () => {

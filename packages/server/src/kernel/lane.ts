@@ -40,7 +40,8 @@ class HeldLease implements Lease {
 export interface Lanes {
   /**
    * Waits for the lane and for room in the group. Fails with `rate_limited` when the lane's queue is full or the principal
-   * has too many that wait, with `unavailable` when too many wait in all, with `cancelled` when the signal aborts first.
+   * has too many that wait, with `unavailable` when too many wait in all or the group would come too late, with `cancelled`
+   * when the signal aborts first.
    */
   acquire(entry: LaneEntry): Promise<Lease>;
   counts(): { readonly running: number; readonly queued: number };
@@ -55,7 +56,18 @@ export interface LanesOptions {
   readonly maxQueued?: number;
   /** What a refused caller is told to wait. */
   readonly retryAfterMs?: number;
+  /** Tells how long holders take, in milliseconds, so that nobody waits who would come too late; without it waits are bounded by number only. */
+  readonly monotonic?: () => number;
 }
+
+/** Who would wait longer than this, and longer than half the time of a holder, is refused at once and can go elsewhere. */
+const longestWaitMs = 1_000;
+/** So few before an entry are no overload, however long they take. */
+const shortQueue = 16;
+/** Holders that the mean of their times looks back upon. */
+const holdersInMean = 16;
+/** Groups whose times are remembered while nothing runs in them. */
+const maxIdleGroups = 1_000;
 
 interface Waiter {
   readonly entry: LaneEntry;
@@ -74,6 +86,11 @@ interface Group {
   readonly id: string;
   running: number;
   limit: number;
+  /** Entries that wait for the group, all principals together. */
+  waiting: number;
+  readonly beganMs: number;
+  /** How long holders took lately; undefined until one has ended. */
+  meanMs: number | undefined;
   /** Principals that have waiting entries, the next one to be served first. */
   readonly ring: Fifo<Principal>;
   readonly principals: Map<string, Principal>;
@@ -85,9 +102,9 @@ interface Principal {
   leaveRing: () => void;
 }
 
-/** Order per conversation, a limit per agent, fairness between principals. Every operation is O(1), and nothing is kept for idle keys. */
+/** Order per conversation, a limit per agent, fairness between principals, and no wait that is in vain. Every operation is O(1), and nothing is kept for idle keys. */
 export function createLanes(options: LanesOptions = {}): Lanes {
-  const { maxQueuedPerLane = 50, maxQueued = 1000, retryAfterMs = 1000 } = options;
+  const { maxQueuedPerLane = 50, maxQueued = 1000, retryAfterMs = 1000, monotonic = () => 0 } = options;
   const lanes = new Map<string, Lane>();
   const groups = new Map<string, Group>();
   const maxQueuedPerPrincipal = Math.ceil(maxQueued / 2);
@@ -106,7 +123,16 @@ export function createLanes(options: LanesOptions = {}): Lanes {
   function groupOf(entry: LaneEntry): Group {
     let group = groups.get(entry.group);
     if (group === undefined) {
-      group = { id: entry.group, running: 0, limit: entry.groupLimit, ring: createFifo(), principals: new Map() };
+      group = {
+        id: entry.group,
+        running: 0,
+        limit: entry.groupLimit,
+        waiting: 0,
+        beganMs: monotonic(),
+        meanMs: undefined,
+        ring: createFifo(),
+        principals: new Map(),
+      };
       groups.set(entry.group, group);
     }
     group.limit = entry.groupLimit;
@@ -123,7 +149,10 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     lane.running = true;
     group.running += 1;
     running += 1;
+    const sinceMs = monotonic();
     return new HeldLease(() => {
+      const heldMs = monotonic() - sinceMs;
+      group.meanMs = group.meanMs === undefined ? heldMs : group.meanMs + (heldMs - group.meanMs) / holdersInMean;
       group.running -= 1;
       running -= 1;
       advanceLane(entry.key);
@@ -155,8 +184,10 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     }
     const from = principal;
     const leaveQueue = from.waiting.push(waiter);
+    group.waiting += 1;
     waiter.leave = () => {
       leaveQueue();
+      group.waiting -= 1;
       if (from.waiting.size === 0) {
         from.leaveRing();
         group.principals.delete(id);
@@ -166,7 +197,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     };
   }
 
-  /** Grants what there is room for, one entry of each principal in turn; forgets the group when nothing is left of it. */
+  /** Grants what there is room for, one entry of each principal in turn; forgets an idle group when there are many. */
   function fillGroup(group: Group): void {
     while (group.running < group.limit) {
       const principal = group.ring.shift();
@@ -174,9 +205,10 @@ export function createLanes(options: LanesOptions = {}): Lanes {
       if (principal === undefined || waiter === undefined) break;
       if (principal.waiting.size > 0) principal.leaveRing = group.ring.push(principal);
       else group.principals.delete(principal.id);
+      group.waiting -= 1;
       waiter.grant(group);
     }
-    if (group.running === 0 && group.principals.size === 0) groups.delete(group.id);
+    if (group.running === 0 && group.principals.size === 0 && groups.size > maxIdleGroups) groups.delete(group.id);
   }
 
   function refuseWhenFull(lane: Lane | undefined, principalId: string): void {
@@ -187,6 +219,18 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     if ((queuedOf.get(principalId) ?? 0) >= maxQueuedPerPrincipal) {
       throw new AppError('rate_limited', `Too many turns of this caller wait (limit ${maxQueuedPerPrincipal})`, { retryAfterMs });
     }
+  }
+
+  /** Entries of one principal wait for each other and for as many of each of the others. */
+  function refuseWhenLate(group: Group, principalId: string): void {
+    const own = group.principals.get(principalId);
+    const principals = group.principals.size + (own === undefined ? 1 : 0);
+    const place = Math.min(group.waiting + 1, ((own?.waiting.size ?? 0) + 1) * principals);
+    if (place <= shortQueue) return;
+    const heldMs = group.meanMs ?? monotonic() - group.beganMs;
+    const waitMs = (place * heldMs) / group.limit;
+    if (waitMs <= Math.max(longestWaitMs, heldMs / 2)) return;
+    throw new AppError('unavailable', 'More turns wait for this agent than it can run in time', { retryAfterMs: waitMs });
   }
 
   return {
@@ -208,6 +252,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
         }
       }
       refuseWhenFull(lane, entry.principalId);
+      if (lane === undefined) refuseWhenLate(groupOf(entry), entry.principalId);
       countQueued(entry.principalId, 1);
       return new Promise<Lease>((resolve, reject) => {
         const onAbort = () => {

@@ -31,7 +31,7 @@ async function openLog(options: { readonly db?: Db; readonly clock?: ReturnType<
   };
 }
 
-const small: EventLimits = { ...eventLimits, ring: { maxCount: 4, maxChars: 1_000_000 }, batch: { count: 3, chars: 1_000_000 } };
+const small: EventLimits = { ...eventLimits, ring: { maxCount: 4, maxBytes: 1_000_000 }, batch: { count: 3, chars: 1_000_000 } };
 
 /** Reads to the end, in short: the messages, and gaps as `reason from..to`, ids counted from `base`. */
 async function readFrom(api: EventsApi, id: number, base = id): Promise<string[]> {

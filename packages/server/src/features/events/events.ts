@@ -6,13 +6,13 @@ import type { Log } from '../../kernel/log.ts';
 import type { EventPage, EventsApi, LoggedEvent } from './api.ts';
 import { decodeEntries, endOf, isGap, type KeptEvent, type LogEntry } from './batch.ts';
 import { Recorder, type RecorderLimits, recorderLimits } from './recorder.ts';
-import { EventRing } from './ring.ts';
+import { EventRing, type EventWithPayload, type RingBounds } from './ring.ts';
 import { batchesAfter, batchesBefore } from './store.ts';
 import { viewOf } from './visibility.ts';
 
 export interface EventLimits extends RecorderLimits {
   /** What memory holds. */
-  readonly ring: { readonly maxCount: number; readonly maxChars: number };
+  readonly ring: RingBounds;
 }
 
 export interface EventsDeps {
@@ -27,10 +27,10 @@ export interface Events extends AsyncDisposable {
   readonly api: EventsApi;
 }
 
-// What waits to be written is always a part of what memory holds.
-export const eventLimits: EventLimits = { ...recorderLimits, ring: { maxCount: 4_096, maxChars: 4 * 1024 * 1024 } };
+// What waits to be written is a part of what memory holds, also at three bytes a character; large answers of /v1 may push out others, as they wait without their payloads.
+export const eventLimits: EventLimits = { ...recorderLimits, ring: { maxCount: 4_096, maxBytes: 6 * 1024 * 1024 } };
 
-const pageChars = 256 * 1024;
+const pageBytes = 256 * 1024;
 
 /** Hears the bus from the start on: numbers what happens, keeps it in memory and in the telemetry file, and tells those who follow. */
 export async function createEvents(deps: EventsDeps): Promise<Events> {
@@ -49,7 +49,7 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
   const stop = bus.listen(
     eventKinds.filter((kind) => declared[kind].transient !== true),
     (event) => {
-      const kept: KeptEvent = { ...logged(event, clock.now()), id: (lastId += 1) };
+      const kept: EventWithPayload = { ...logged(event, clock.now()), id: (lastId += 1) };
       ring.push(kept);
       // Conversations of /v1 are not kept, so no file holds what was said in them.
       recorder.push('origin' in event.payload && event.payload.origin === 'v1' ? { ...kept, json: undefined } : kept);
@@ -98,7 +98,7 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
     after(id) {
       if (id >= lastId) return { entries: [], next: id };
       if (id < ring.floor) return fromDisk(id);
-      const entries = ring.after(id, pageChars);
+      const entries = ring.after(id, pageBytes);
       return { entries, next: entries.at(-1)?.id ?? id };
     },
     async recent(identity, limit) {
@@ -126,6 +126,6 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
   };
 }
 
-function logged({ kind, payload, owner }: BusEvent, atMs: number): Omit<LoggedEvent, 'id'> {
+function logged({ kind, payload, owner }: BusEvent, atMs: number): Omit<EventWithPayload, 'id'> {
   return { kind, owner, agentId: 'agentId' in payload ? payload.agentId : undefined, atMs, json: JSON.stringify(payload) };
 }

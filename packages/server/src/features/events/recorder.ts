@@ -2,7 +2,6 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Log } from '../../kernel/log.ts';
 import { encodeEntries, endOf, isGap, type LogEntry } from './batch.ts';
-import { charsOf } from './ring.ts';
 import { appendBatch, newestBatch } from './store.ts';
 
 const flushMs = 1_000;
@@ -18,7 +17,7 @@ export interface RecorderLimits {
 }
 
 export const recorderLimits: RecorderLimits = {
-  batch: { count: 256, chars: 256 * 1024 },
+  batch: { count: 512, chars: 256 * 1024 },
   waiting: { count: 2_048, chars: 2 * 1024 * 1024 },
   kept: { count: 50_000, chars: 32 * 1024 * 1024, days: 7 },
 };
@@ -167,6 +166,11 @@ export class Recorder {
 
 function startOf(entry: LogEntry): number {
   return isGap(entry) ? entry.from : entry.id;
+}
+
+/** An event without its payload takes some room too. */
+function charsOf(entry: LogEntry): number {
+  return 256 + (isGap(entry) ? 0 : (entry.json?.length ?? 0));
 }
 
 function sum(entries: readonly LogEntry[]): number {

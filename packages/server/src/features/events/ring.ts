@@ -1,71 +1,102 @@
-import { isGap, type KeptEvent, type LogEntry } from './batch.ts';
+import type { KeptEvent } from './batch.ts';
 
-/** The newest events in memory, bounded in number and in characters; the newest one stays whatever its size. */
+export interface RingBounds {
+  readonly maxCount: number;
+  /** Of all payloads together. */
+  readonly maxBytes: number;
+}
+
+export type EventWithPayload = KeptEvent & { readonly json: string };
+
+/** What an event takes beside its payload. */
+const headBytes = 256;
+
+/**
+ * The newest events in memory, bounded in number and in bytes; the newest one stays whatever its size. Payloads are
+ * bytes outside of the heap: as strings they live just long enough for the garbage collector to move each of them
+ * twice, which costs more than all other work of the log.
+ */
 export class EventRing {
+  readonly #startId: number;
   readonly #maxCount: number;
-  readonly #maxChars: number;
-  #events: (KeptEvent | undefined)[] = [];
-  #head = 0;
-  #chars = 0;
+  readonly #kinds: KeptEvent['kind'][] = [];
+  readonly #owners: KeptEvent['owner'][] = [];
+  readonly #agentIds: KeptEvent['agentId'][] = [];
+  readonly #times: Float64Array;
+  readonly #bytes: Buffer;
+  /** Where payloads begin in an endless row of bytes, of which `#bytes` holds the last ones. */
+  readonly #starts: Float64Array;
+  readonly #sizes: Uint32Array;
+  #end = 0;
+  /** A payload larger than all the bytes: its event is the only one here. */
+  #oversized: string | undefined;
+  #lastId: number;
   /** Everything after this id is here. */
   floor: number;
 
-  constructor(floor: number, bounds: { readonly maxCount: number; readonly maxChars: number }) {
-    this.floor = floor;
-    this.#maxCount = bounds.maxCount;
-    this.#maxChars = bounds.maxChars;
+  /** The ids of the events follow `startId` one by one. */
+  constructor(startId: number, { maxCount, maxBytes }: RingBounds) {
+    this.#startId = startId;
+    this.#maxCount = maxCount;
+    this.#times = new Float64Array(maxCount);
+    this.#starts = new Float64Array(maxCount);
+    this.#sizes = new Uint32Array(maxCount);
+    this.#bytes = Buffer.allocUnsafeSlow(maxBytes);
+    this.#lastId = startId;
+    this.floor = startId;
   }
 
-  push(event: KeptEvent): void {
-    this.#events.push(event);
-    this.#chars += charsOf(event);
-    while (this.#events.length - this.#head > this.#maxCount || (this.#chars > this.#maxChars && this.#events.length - this.#head > 1)) this.#drop();
+  push({ id, kind, owner, agentId, atMs, json }: EventWithPayload): void {
+    const room = this.#bytes.length;
+    const size = Buffer.byteLength(json);
+    const at = this.#end % room;
+    // In one piece: what is left before the end of the bytes may be too short.
+    const start = at + size > room ? this.#end - at + room : this.#end;
+    this.#end = start + size;
+    this.floor = Math.max(this.floor, id - this.#maxCount);
+    while (this.floor + 1 < id && (this.#starts[this.#slotOf(this.floor + 1)] ?? 0) < this.#end - room) this.floor += 1;
+    const slot = this.#slotOf(id);
+    this.#kinds[slot] = kind;
+    this.#owners[slot] = owner;
+    this.#agentIds[slot] = agentId;
+    this.#times[slot] = atMs;
+    this.#starts[slot] = start;
+    this.#sizes[slot] = size;
+    this.#lastId = id;
+    this.#oversized = size > room ? json : undefined;
+    if (size <= room) this.#bytes.write(json, start % room);
   }
 
-  /** What follows `id`, oldest first, up to `maxChars`, at least one; `id` must not be below the floor. */
-  after(id: number, maxChars: number): KeptEvent[] {
+  /** What follows `id`, oldest first, up to `maxBytes`, at least one; `id` must not be below the floor. */
+  after(id: number, maxBytes: number): KeptEvent[] {
     const found: KeptEvent[] = [];
-    let chars = 0;
-    for (let at = this.#indexAfter(id); at < this.#events.length; at += 1) {
-      const event = this.#events[at];
-      if (event === undefined || (found.length > 0 && (chars += charsOf(event)) > maxChars)) break;
-      found.push(event);
+    let bytes = 0;
+    for (let next = id + 1; next <= this.#lastId; next += 1) {
+      bytes += headBytes + (this.#sizes[this.#slotOf(next)] ?? 0);
+      if (found.length > 0 && bytes > maxBytes) break;
+      const event = this.#read(next);
+      if (event !== undefined) found.push(event);
     }
     return found;
   }
 
   *newestFirst(): Generator<KeptEvent> {
-    for (let at = this.#events.length - 1; at >= this.#head; at -= 1) {
-      const event = this.#events[at];
+    for (let id = this.#lastId; id > this.floor; id -= 1) {
+      const event = this.#read(id);
       if (event !== undefined) yield event;
     }
   }
 
-  #drop(): void {
-    const event = this.#events[this.#head];
-    if (event === undefined) return;
-    this.#events[this.#head] = undefined;
-    this.floor = event.id;
-    this.#chars -= charsOf(event);
-    this.#head += 1;
-    if (this.#head * 2 <= this.#events.length) return;
-    this.#events = this.#events.slice(this.#head);
-    this.#head = 0;
+  #slotOf(id: number): number {
+    return (id - this.#startId) % this.#maxCount;
   }
 
-  #indexAfter(id: number): number {
-    let low = this.#head;
-    let high = this.#events.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#events[middle]?.id ?? 0) <= id) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+  #read(id: number): KeptEvent | undefined {
+    const slot = this.#slotOf(id);
+    const kind = this.#kinds[slot];
+    if (kind === undefined) return undefined;
+    const start = (this.#starts[slot] ?? 0) % this.#bytes.length;
+    const json = this.#oversized ?? this.#bytes.toString('utf8', start, start + (this.#sizes[slot] ?? 0));
+    return { id, kind, owner: this.#owners[slot], agentId: this.#agentIds[slot], atMs: this.#times[slot] ?? 0, json };
   }
-}
-
-/** An event without its payload takes some room too. */
-export function charsOf(entry: LogEntry): number {
-  return 256 + (isGap(entry) ? 0 : (entry.json?.length ?? 0));
 }

@@ -62,8 +62,8 @@ export class EventReader {
     let opening = openingFrame(lastEventId === undefined ? this.#at : undefined);
     if (lastEventId !== undefined && lastEventId > this.#at) opening += gapFrame({ from: 0, to: this.#at, reason: 'unknown' });
     else if (lastEventId !== undefined) this.#at = lastEventId;
-    // With the headers, in one write.
-    this.#call.outgoing.write(opening);
+    // With the headers, in one write. As bytes: joined with text, node's headers stay the fifty pieces that they were made of.
+    this.#call.outgoing.write(Buffer.from(opening));
     this.#live = this.#at === events.lastId();
     if (!this.#live) void this.#readOn();
   }

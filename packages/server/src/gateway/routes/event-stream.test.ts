@@ -350,9 +350,13 @@ describe('limits', () => {
     const waiting = (): number => answers[0]?.writableLength ?? 0;
     stuck.on('error', () => {});
     const large = 'x'.repeat(100_000);
+    using database = new DatabaseSync(join(server.homeDir, 'data', 'telemetry.db'), { readOnly: true });
+    const stored = database.prepare('SELECT sum(count) AS count FROM event_batch');
     for (let n = 0; n < 200; n += 1) {
       say(server, `${n} ${large}`);
       await expect.poll(() => quick.frames.length, { interval: 1 }).toBe(n + 1);
+      // As fast as the database takes it: what comes faster for long is a gap.
+      await expect.poll(() => Number(stored.get()?.['count']), { interval: 5, timeout: 10_000 }).toBeGreaterThan(n - 10);
     }
     // 20 MB passed by; what waits for the stuck one is bounded, and it has its time.
     expect(waiting()).toBeGreaterThan(64_000);

@@ -91,7 +91,7 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
     readers.add(reader);
     byToken.set(tokenId, (byToken.get(tokenId) ?? 0) + 1);
     countNeeds(kinds, 1);
-    call.outgoing.once('close', () => {
+    call.outgoing.on('close', () => {
       readers.delete(reader);
       const left = (byToken.get(tokenId) ?? 0) - 1;
       if (left > 0) byToken.set(tokenId, left);

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import type { RpcReply } from '@gatehouse/contract';
 import type { RawData, WebSocket } from 'ws';
 import type { TokensApi } from '../../features/tokens/api.ts';
@@ -16,22 +18,30 @@ const hardBytes = 1024 * 1024;
 const drainMs = 10_000;
 const noRequestId = 'none';
 
+/** Shared by all sockets, of which there may be thousands. */
 export interface SocketSessionDeps {
-  readonly tokenId: string;
   readonly dispatch: Dispatch;
   readonly tokens: TokensApi;
   readonly clock: Clock;
   readonly limits: { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
-  readonly context: (identity: Identity) => CallContext;
 }
 
-/** One open socket: its limiter, its running calls, and its unread replies, each bounded. */
+/** Who opened the socket, and from where. */
+export interface SocketPeer {
+  readonly tokenId: string;
+  readonly remoteAddress: string;
+}
+
+/** One open socket: its limiter, its running calls, and its unread replies, each bounded. One that only listens has none of them. */
 export class SocketSession {
   readonly tokenId: string;
+  readonly #remoteAddress: string;
   readonly #socket: WebSocket;
   readonly #deps: SocketSessionDeps;
-  readonly #messages: SlidingWindow;
-  readonly #refusals: SlidingWindow;
+  #messages: SlidingWindow | undefined;
+  #refusals: SlidingWindow | undefined;
+  /** What all calls of this socket listen to; made at the first. */
+  #gone: AbortController | undefined;
   #inFlight = 0;
   #closing: { readonly code: number; readonly reason: string } | undefined;
   #alive = true;
@@ -43,13 +53,11 @@ export class SocketSession {
   #cancelDrain: (() => void) | undefined;
   #cancelClose: (() => void) | undefined;
 
-  constructor(socket: WebSocket, deps: SocketSessionDeps) {
+  constructor(socket: WebSocket, deps: SocketSessionDeps, { tokenId, remoteAddress }: SocketPeer) {
     this.#socket = socket;
     this.#deps = deps;
-    this.tokenId = deps.tokenId;
-    const { maxMessages, windowMs } = deps.limits;
-    this.#messages = new SlidingWindow(maxMessages, windowMs);
-    this.#refusals = new SlidingWindow(Math.max(10, maxMessages), windowMs);
+    this.tokenId = tokenId;
+    this.#remoteAddress = remoteAddress;
   }
 
   /** Handles one frame. Authority is read anew: the token may be gone, or narrower, since the last one. */
@@ -107,6 +115,25 @@ export class SocketSession {
     this.#cancelClose?.();
     this.#held = [];
     for (const wake of this.#waiting.splice(0)) wake();
+    (this.#gone ??= new AbortController()).abort();
+  }
+
+  /** What the features see of one call. */
+  #context(identity: Identity): CallContext {
+    if (this.#gone === undefined) {
+      this.#gone = new AbortController();
+      // Each running call listens to it, and so may whatever works for the call.
+      setMaxListeners(0, this.#gone.signal);
+    }
+    const id = randomUUID().replaceAll('-', '');
+    return {
+      identity,
+      traceId: id,
+      requestId: `req_${id}`,
+      signal: this.#gone.signal,
+      transport: 'websocket',
+      remoteAddress: this.#remoteAddress,
+    };
   }
 
   async #replyTo(data: RawData, isBinary: boolean, identity: Identity): Promise<RpcReply | RpcReply[] | undefined> {
@@ -128,7 +155,7 @@ export class SocketSession {
     if (refused !== undefined) return id === undefined ? undefined : refused;
     this.#inFlight += 1;
     try {
-      return await this.#deps.dispatch(message, this.#deps.context(identity));
+      return await this.#deps.dispatch(message, this.#context(identity));
     } finally {
       this.#inFlight -= 1;
     }
@@ -136,16 +163,19 @@ export class SocketSession {
 
   /** The reply that refuses one more message; undefined when it may run. Silence would leave the client hanging. */
   #admit(id: RpcReply['id'] | undefined): RpcReply | undefined {
-    const now = this.#deps.clock.monotonic();
+    const { clock, limits } = this.#deps;
+    const now = clock.monotonic();
+    this.#messages ??= new SlidingWindow(limits.maxMessages, limits.windowMs);
     const waitMs = this.#messages.take(now);
     if (waitMs > 0) {
+      this.#refusals ??= new SlidingWindow(Math.max(10, limits.maxMessages), limits.windowMs);
       if (this.#refusals.take(now) > 0) this.finish(1008, 'Rate limit exceeded', 0);
       return rpcFailure(new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: waitMs }), noRequestId, id ?? null);
     }
     if (this.#closing !== undefined) return rpcFailure(new AppError('unavailable', 'The connection is being closed'), noRequestId, id ?? null);
-    if (this.#inFlight >= this.#deps.limits.maxInFlight) {
+    if (this.#inFlight >= limits.maxInFlight) {
       return rpcFailure(
-        new AppError('rate_limited', `More than ${this.#deps.limits.maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }),
+        new AppError('rate_limited', `More than ${limits.maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }),
         noRequestId,
         id ?? null,
       );

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { allows } from '@gatehouse/contract';
@@ -69,17 +67,7 @@ export function createWebSocketDoor(deps: WebSocketDeps): WebSocketDoor {
   });
 
   function open(socket: WebSocket, identity: Identity, remoteAddress: string): void {
-    const gone = new AbortController();
-    // Each running call listens to it, and so may whatever works for the call.
-    setMaxListeners(0, gone.signal);
-    const session = new SocketSession(socket, {
-      ...deps,
-      tokenId: identity.tokenId,
-      context: (current) => {
-        const id = randomUUID().replaceAll('-', '');
-        return { identity: current, traceId: id, requestId: `req_${id}`, signal: gone.signal, transport: 'websocket', remoteAddress };
-      },
-    });
+    const session = new SocketSession(socket, deps, { tokenId: identity.tokenId, remoteAddress });
     sessions.add(session);
     cancelPing ??= clock.after(pingMs, ping);
     socket.on('message', (data: RawData, isBinary: boolean) => void session.receive(data, isBinary));
@@ -89,7 +77,6 @@ export function createWebSocketDoor(deps: WebSocketDeps): WebSocketDoor {
     socket.on('close', () => {
       sessions.delete(session);
       session.dispose();
-      gone.abort();
       deps.onClose();
     });
   }

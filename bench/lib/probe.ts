@@ -1,0 +1,37 @@
+import { performance } from 'node:perf_hooks';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { isMainThread } from 'node:worker_threads';
+import type { ProbeAnswer, ProbeQuestion } from './proc.ts';
+
+// Loaded with --import before a server whose inside is to be seen: collects garbage when told to, and says how late timers come.
+const stepMs = 5;
+let timer: NodeJS.Timeout | undefined;
+let delays: number[] = [];
+
+function watch(): void {
+  delays = [];
+  let expected = performance.now() + stepMs;
+  timer = setInterval(() => {
+    const now = performance.now();
+    delays.push(Math.max(0, now - expected));
+    expected = now + stepMs;
+  }, stepMs).unref();
+}
+
+function answerTo(question: ProbeQuestion): ProbeAnswer {
+  if (question === 'watch') watch();
+  if (question === 'delays') clearInterval(timer);
+  if (question === 'collect') {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    // What one pass finalises, the next one frees.
+    for (let pass = 0; pass < 3; pass += 1) collect();
+  }
+  return { question, delays: question === 'delays' ? delays : [] };
+}
+
+if (isMainThread && process.send !== undefined) {
+  process.on('message', (question: ProbeQuestion) => process.send?.(answerTo(question)));
+  process.channel?.unref();
+}

@@ -1,0 +1,237 @@
+import { readFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { type Daemon, logOf, pause, startDaemon } from './lib/daemon.ts';
+import { type EventReader, openEventReader } from './lib/event-reader.ts';
+import { startFireHose } from './lib/fire-hose.ts';
+import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { proofConfig, startEchoProvider } from './lib/provider.ts';
+import { percentile } from './lib/raw.ts';
+import { openSocket } from './lib/rpc.ts';
+import { eventsPerTurn, startTraffic, type Traffic } from './lib/turn-traffic.ts';
+
+/** R16: clients that stop reading cost little, are cut in time, and one of the event stream misses nothing when it comes back. */
+export interface R16Report {
+  readonly eventsPerSecond: number;
+  readonly failed: readonly string[];
+  /** Age of events at the arrival with clients that read, before and meanwhile, 99th percentile. */
+  readonly beforeP99Ms: number;
+  readonly meanwhileP99Ms: number;
+  /** What the process held more with a stalled event stream and a stalled socket, and then with two streams of endless turns. Resident memory comes and goes by a dozen MiB also without them. */
+  readonly grown: Memory;
+  readonly turnsGrown: Memory | undefined;
+  /** From the connect until the server cut it; undefined: it did not, within the time. */
+  readonly cutMs: Readonly<Record<'events' | 'socket' | 'v1' | 'chat', number | undefined>>;
+  /** What the reader that was cut got before and after it came back, and what it was neither given nor told of as a gap. */
+  readonly resumed: { readonly events: number; readonly missing: number; readonly gaps: number };
+  /** What the provider of the endless answers could send, and those that it still sends. */
+  readonly hose: { readonly sentMb: number; readonly open: number };
+}
+
+/** Of what is said in turns: the kernel takes the first two seconds of it for a reader, and the event log keeps a dozen. */
+const bytesPerSecond = 2_000_000;
+/** Until the ring of the event log is full and the code is warm. */
+const warmMs = 4_000;
+const settledMs = 2_000;
+/** After this long everything that may wait for a stalled client does, and none is cut yet. */
+const fullMs = 9_000;
+
+export async function proveStalledReaders(options: {
+  /** 1,000 by itself; the events of fewer are the larger, so that as many bytes come. */
+  readonly eventsPerSecond?: number;
+  /** Traffic before memory is looked at first; short by itself. */
+  readonly warmMs?: number;
+  /** How long the event stream and the socket are waited for, which have 15 s, and then the streams of turns, which have 35; none when 0. */
+  readonly readersMs: number;
+  readonly turnsMs: number;
+  readonly broken?: string;
+}): Promise<R16Report> {
+  const perSecond = options.eventsPerSecond ?? 1_000;
+  const home = await makeHome();
+  const port = await freePort();
+  const provider = await startEchoProvider();
+  const hose = await startFireHose();
+  let running: Daemon | undefined;
+  try {
+    const config = proofConfig(provider.url, { gateway: { wsMaxInFlight: 64 }, agents: { hose: { model: 'hose/endless' } } });
+    const endless = { type: 'openai-compatible', baseUrl: hose.url, apiKey: 'sk-of-the-hose', models: [{ id: 'endless' }] };
+    await writeConfig(home, { ...config, providers: { ...config.providers, hose: endless } });
+    const daemon = await startDaemon({ home, port, collects: true, ...(options.broken !== undefined && { broken: options.broken }) });
+    running = daemon;
+    const healthy = Array.from({ length: 4 }, () => openEventReader({ port, token: daemon.token }));
+    const [witness] = healthy;
+    if (witness === undefined) throw new Error('no reader');
+    const traffic = startTraffic(daemon, { perSecond: perSecond / eventsPerTurn, textBytes: bytesPerSecond / (perSecond / eventsPerTurn) });
+    const caller = await callAway(daemon);
+    await pause(options.warmMs ?? warmMs);
+    const before = await watch(daemon, healthy, settledMs);
+    const atFirst = await memoryOf(daemon);
+    const turnsBefore = traffic.turns;
+    const begun = performance.now();
+    const reader = openEventReader({ port, token: daemon.token, stalled: true });
+    const readers = { events: stalledOf(reader.socket), socket: stalledSocket(daemon) };
+    const meanwhile = await watch(daemon, healthy, fullMs, readers);
+    const atFull = await memoryOf(daemon);
+    await watch(daemon, healthy, options.readersMs - fullMs, readers);
+    const eventsPerSecond = Math.round(((traffic.turns - turnsBefore) * eventsPerTurn * 1_000) / (performance.now() - begun));
+    const resumed = await comeBack(daemon, reader, witness, traffic);
+    caller.close();
+    const turns = options.turnsMs === 0 ? undefined : await watchTurns(daemon, options.turnsMs);
+    const report: R16Report = {
+      eventsPerSecond,
+      failed: traffic.failed,
+      beforeP99Ms: before,
+      meanwhileP99Ms: meanwhile,
+      grown: growth(atFirst, atFull),
+      turnsGrown: turns?.grown,
+      cutMs: { events: readers.events.cutMs, socket: readers.socket.cutMs, v1: turns?.v1, chat: turns?.chat },
+      resumed,
+      hose: { sentMb: Math.round(hose.sentBytes() / 2 ** 20), open: hose.open() },
+    };
+    for (const { socket } of [...healthy, ...Object.values(readers)]) socket.destroy();
+    return report;
+  } finally {
+    await running?.kill();
+    await provider.close();
+    await hose.close();
+    await removeHome(home);
+  }
+}
+
+interface Stalled {
+  readonly socket: Socket;
+  readonly begunMs: number;
+  cutMs: number | undefined;
+}
+
+function stalledOf(socket: Socket): Stalled {
+  return { socket, begunMs: performance.now(), cutMs: undefined };
+}
+
+/** A WebSocket that asks for long answers and takes none; the kernel holds back what the server does not read. */
+function stalledSocket({ port, token }: Daemon): Stalled {
+  const upgrade = 'connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: c3RhbGxlZC1yZWFkZXItMQ==\r\n';
+  const { socket } = neverRead(port, head('GET /ws', token, upgrade));
+  const text = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...longCall }));
+  // Masked with zeros.
+  const frame = Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), text]);
+  const timer = setInterval(() => socket.write(frame), callEveryMs);
+  socket.on('close', () => clearInterval(timer));
+  return stalledOf(socket);
+}
+
+/** The same calls with the answers taken: what they cost by themselves was there before. */
+async function callAway({ port, token }: Daemon): Promise<{ close(): void }> {
+  const socket = await openSocket({ port, token });
+  const timer = setInterval(() => void socket.call(longCall.method, longCall.params).catch(() => undefined), callEveryMs);
+  return {
+    close() {
+      clearInterval(timer);
+      socket.close();
+    },
+  };
+}
+
+const longCall = { method: 'rpc.discover', params: {} };
+const callEveryMs = 50;
+
+/** Two streams of a turn that is never over, and nobody who reads them. */
+async function watchTurns(daemon: Daemon, forMs: number) {
+  const { port, token } = daemon;
+  const completion = { model: 'hose/endless', messages: [{ role: 'user', content: 'Go on' }], stream: true };
+  const before = await memoryOf(daemon);
+  const v1 = neverRead(port, post('/v1/chat/completions', token, completion));
+  const chat = neverRead(port, post('/api/chat/stream', token, { message: 'Go on', agentId: 'hose' }));
+  await watch(daemon, [], fullMs, { v1, chat });
+  const grown = growth(before, await memoryOf(daemon));
+  await watch(daemon, [], forMs - fullMs, { v1, chat });
+  for (const { socket } of [v1, chat]) socket.destroy();
+  return { grown, v1: v1.cutMs, chat: chat.cutMs };
+}
+
+function head(line: string, token: string, more: string): string {
+  return `${line} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${token}\r\n${more}\r\n`;
+}
+
+function post(path: string, token: string, body: object): string {
+  const text = JSON.stringify(body);
+  return head(`POST ${path}`, token, `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n`) + text;
+}
+
+function neverRead(port: number, bytes: string): Stalled {
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  socket.pause();
+  socket.on('error', () => socket.destroy());
+  socket.on('connect', () => socket.write(bytes));
+  return stalledOf(socket);
+}
+
+/** A client that does not read cannot see its end: the server's side of the connection tells it. */
+async function noteCuts({ port }: Daemon, stalled: readonly Stalled[]): Promise<void> {
+  const table = await readFile('/proc/net/tcp', 'utf8');
+  const established = new Set([...table.matchAll(/ \w+:(\w{4}) \w+:(\w{4}) 01 /g)].map(([, local, remote]) => `${local} ${remote}`));
+  const hex = (n: number | undefined): string => (n ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  for (const one of stalled) {
+    const ms = performance.now() - one.begunMs;
+    if (one.cutMs === undefined && ms > 500 && !established.has(`${hex(port)} ${hex(one.socket.localPort)}`)) one.cutMs = Math.round(ms);
+  }
+}
+
+/** Age of events at their arrival, 99th percentile, until all `stalled` are cut or the time is over; a client is waited for from its connect. */
+async function watch(
+  daemon: Daemon,
+  readers: readonly EventReader[],
+  forMs: number,
+  stalled: Readonly<Record<string, Stalled>> = {},
+): Promise<number> {
+  const from = readers.map(({ latenciesMs }) => latenciesMs.length);
+  const waitsFor = Object.values(stalled);
+  for (const until = performance.now() + forMs; performance.now() < until;) {
+    await pause(100);
+    await noteCuts(daemon, waitsFor);
+    if (waitsFor.length > 0 && waitsFor.every(({ cutMs }) => cutMs !== undefined)) break;
+  }
+  const ages = readers.flatMap(({ latenciesMs }, index) => latenciesMs.slice(from[index]));
+  return percentile(ages, 0.99);
+}
+
+interface Memory {
+  /** On the heap and in buffers, without garbage. */
+  readonly heldMb: number;
+  readonly rssMb: number;
+}
+
+async function memoryOf(daemon: Daemon): Promise<Memory> {
+  const told = (): readonly string[] => daemon.stderr().match(/held after collection: \d+/g) ?? [];
+  const before = told().length;
+  if (daemon.child.exitCode !== null || daemon.child.signalCode !== null) throw new Error(`the daemon is gone\n${logOf(daemon)}`);
+  process.kill(daemon.pid, 'SIGUSR2');
+  for (const until = performance.now() + 5_000; told().length === before;) {
+    if (performance.now() > until) throw new Error(`the daemon did not collect its garbage\n${logOf(daemon)}`);
+    await pause(20);
+  }
+  const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8');
+  return {
+    heldMb: Number(told().at(-1)?.split(': ')[1]) / 2 ** 20,
+    rssMb: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024,
+  };
+}
+
+function growth(before: Memory, after: Memory): Memory {
+  return { heldMb: Math.round((after.heldMb - before.heldMb) * 10) / 10, rssMb: Math.round(after.rssMb - before.rssMb) };
+}
+
+/** The stalled reader reads what the kernel kept for it, and comes back behind that. */
+async function comeBack({ port, token }: Daemon, cut: EventReader, witness: EventReader, traffic: Traffic): Promise<R16Report['resumed']> {
+  cut.socket.resume();
+  await Promise.race([cut.closed, pause(5_000)]);
+  const again = openEventReader({ port, token, lastEventId: cut.lastId });
+  await traffic.stop();
+  for (const until = performance.now() + 10_000; performance.now() < until && again.lastId < witness.lastId;) await pause(50);
+  again.close();
+  const first = cut.ids[0] ?? 0;
+  const got = new Set([...cut.ids, ...again.ids]);
+  const gaps = [...cut.gaps, ...again.gaps];
+  const told = (id: number): boolean => got.has(id) || gaps.some(({ from, to }) => id >= from && id <= to);
+  const seen = witness.ids.filter((id) => id >= first && id <= again.lastId);
+  return { events: got.size, missing: seen.filter((id) => !told(id)).length, gaps: gaps.length };
+}

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { freshSeed } from './lib/random.ts';
+import { faultsOf, proveOverload } from './r19-overload.ts';
+
+const seed = freshSeed();
+
+// A second look when the machine did something else meanwhile: times alone and under load are compared.
+test('of ten times its capacity the daemon takes what it can do in time and refuses the rest', { retry: 1 }, async () => {
+  const report = await proveOverload({ forMs: 6_000, seed });
+  expect(faultsOf(report), `seed ${seed}: ${JSON.stringify(report)}`).toEqual([]);
+  expect(report.loaded.count, `seed ${seed}`).toBeGreaterThan(report.capacity * 4);
+  expect(report.refused.count, `seed ${seed}`).toBeGreaterThan(report.capacity * 30);
+});
+
+test('a build whose queue has no bound is caught', async () => {
+  const report = await proveOverload({ forMs: 1_200, seed, broken: 'unbounded-queue' });
+  expect(faultsOf(report), `seed ${seed}: ${JSON.stringify(report)}`).toContainEqual(expect.stringMatching(/what was taken took|no answer/));
+});

@@ -1,0 +1,208 @@
+import { readFile } from 'node:fs/promises';
+import { Agent } from 'node:http';
+import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
+import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
+import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { bearer, http } from './lib/http.ts';
+import { proofConfig } from './lib/provider.ts';
+import { randomFrom } from './lib/random.ts';
+import { percentile } from './lib/raw.ts';
+
+/** R19: of ten times the work that it can do, the daemon takes what it can do in time, refuses the rest at once, and is well again when it is over. */
+export interface R19Report {
+  /** Turns per second: places of the agent by the time that one takes; and what was asked for. */
+  readonly capacity: number;
+  readonly offered: number;
+  readonly statuses: Readonly<Record<string, number>>;
+  /** Refusals that name no time to come back. */
+  readonly withoutRetryAfter: number;
+  /** Time to an answer: alone, and of those that were taken under load, their wait included. */
+  readonly alone: Times;
+  readonly loaded: Times;
+  readonly refused: Times;
+  readonly health: Times & { readonly bad: readonly string[] };
+  /** From the end of the load until the first of five turns in a row that came in the time that they take alone; undefined: not within three seconds. */
+  readonly recoveryMs: number | undefined;
+  /** What the process held more at its most, in MiB. */
+  readonly grownMb: number;
+}
+
+interface Times {
+  readonly count: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+const places = 64;
+/** How long the provider takes: 1 to 2 s, as models do. */
+const fastestMs = 1_000;
+const spreadMs = 1_000;
+const capacity = Math.round((places * 1_000) / (fastestMs + spreadMs / 2));
+const clients = ['one', 'two', 'three', 'four'];
+/** Longer than anything may take that was taken. */
+const patienceMs = 6_000;
+
+export async function proveOverload(options: { readonly forMs: number; readonly seed: number; readonly broken?: string }): Promise<R19Report> {
+  const random = randomFrom(options.seed);
+  const home = await makeHome();
+  const port = await freePort();
+  const provider = await startFakeProvider({ journal: 0, answer: () => ({ text: 'done', delayMs: fastestMs + random.int(spreadMs) }) });
+  let daemon: Daemon | undefined;
+  try {
+    const tokens = clients.map((id) => ({ id, secret: secretOf(id), scopes: ['rpc'] }));
+    const agents = { default: { model: 'local/test-model', maxConcurrentRuns: places } };
+    await writeConfig(home, proofConfig(provider.url, { gateway: { tokens }, agents }));
+    daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
+    const agent = new Agent({ keepAlive: true });
+    // Half of what there is room for, so that none waits.
+    const alone = await ask({ port, agent, perSecond: capacity / 2, forMs: 2_000 });
+    const health = watchHealth(daemon);
+    const loading = ask({ port, agent, perSecond: capacity * 10, forMs: options.forMs });
+    await pause(options.forMs);
+    const recoveryMs = await recover(port, agent);
+    const asked = await health.stop();
+    const loaded = await loading;
+    agent.destroy();
+    return {
+      capacity,
+      offered: capacity * 10,
+      statuses: loaded.statuses,
+      withoutRetryAfter: loaded.withoutRetryAfter,
+      alone: timesOf(alone.answered),
+      loaded: timesOf(loaded.answered),
+      refused: timesOf(loaded.refused),
+      health: { ...timesOf(asked.times), bad: asked.bad },
+      recoveryMs,
+      grownMb: Math.round(asked.mostMb - asked.firstMb),
+    };
+  } finally {
+    await daemon?.kill();
+    await provider.close();
+    await removeHome(home);
+  }
+}
+
+const secretOf = (id: string): string => `token-of-client-${id}-0123456789abcdefghijkl`;
+
+interface Asked {
+  readonly answered: number[];
+  readonly refused: number[];
+  readonly statuses: Record<string, number>;
+  withoutRetryAfter: number;
+}
+
+/** Completions at a fixed rate, of all clients in turn, whether they are answered or not; waits for the last answer. */
+async function ask(load: { readonly port: number; readonly agent: Agent; readonly perSecond: number; readonly forMs: number }): Promise<Asked> {
+  const asked: Asked = { answered: [], refused: [], statuses: {}, withoutRetryAfter: 0 };
+  const running: Promise<void>[] = [];
+  const begun = performance.now();
+  const one = async (n: number): Promise<void> => {
+    const from = performance.now();
+    const { status, retryAfter } = await complete(load, n);
+    const ms = performance.now() - from;
+    asked.statuses[status] = (asked.statuses[status] ?? 0) + 1;
+    (status === '200' ? asked.answered : asked.refused).push(ms);
+    if (status !== '200' && retryAfter === undefined) asked.withoutRetryAfter += 1;
+  };
+  for (let ms = 0; ms < load.forMs; ms = performance.now() - begun) {
+    while (running.length < (ms / 1_000) * load.perSecond) running.push(one(running.length));
+    await pause(5);
+  }
+  await Promise.all(running);
+  return asked;
+}
+
+/** One turn in a conversation of its own, through the doors of chat in turn; a stream counts when it is whole. */
+async function complete(
+  { port, agent }: { readonly port: number; readonly agent: Agent },
+  n: number,
+): Promise<{ readonly status: string; readonly retryAfter: string | undefined }> {
+  const completion = { model: 'default', messages: [{ role: 'user', content: 'Hello' }] };
+  const doors = [
+    { path: '/v1/chat/completions', body: completion },
+    { path: '/v1/chat/completions', body: { ...completion, stream: true } },
+    { path: '/api/chat', body: { message: 'Hello', sessionKey: `user-${crypto.randomUUID()}:load` } },
+  ] as const;
+  const door = doors[n % doors.length] ?? doors[0];
+  try {
+    const { status, headers, text } = await http({
+      port,
+      agent,
+      ...door,
+      headers: bearer(secretOf(clients[n % clients.length] ?? '')),
+      timeoutMs: patienceMs,
+    });
+    return { status: status === 200 && !text.includes('done') ? 'no text' : String(status), retryAfter: headers['retry-after'] };
+  } catch (error) {
+    return { status: error instanceof Error ? error.message : 'failed', retryAfter: undefined };
+  }
+}
+
+/** Asks ten times a second for three seconds; gives when the first of five in a row was asked for that came in the time that it takes alone. */
+async function recover(port: number, agent: Agent): Promise<number | undefined> {
+  const begun = performance.now();
+  const tries: Promise<{ readonly atMs: number; readonly well: boolean }>[] = [];
+  const one = async (n: number): Promise<{ readonly atMs: number; readonly well: boolean }> => {
+    const from = performance.now();
+    const { status } = await complete({ port, agent }, n);
+    return { atMs: from - begun, well: status === '200' && performance.now() - from < fastestMs + spreadMs + 200 };
+  };
+  while (performance.now() - begun < 3_000) {
+    tries.push(one(tries.length));
+    await pause(100);
+  }
+  const tried = await Promise.all(tries);
+  const first = tried.findIndex((_, index) => index + 5 <= tried.length && tried.slice(index, index + 5).every(({ well }) => well));
+  const found = tried[first];
+  return found === undefined ? undefined : Math.round(found.atMs);
+}
+
+/** Probes twenty times a second, on new connections, as an orchestrator does, and looks at the memory of the process. */
+function watchHealth(daemon: Daemon) {
+  const residentMb: number[] = [];
+  const times: number[] = [];
+  const bad: string[] = [];
+  const running: Promise<void>[] = [];
+  const probe = async (): Promise<void> => {
+    const from = performance.now();
+    try {
+      const { status } = await http({ port: daemon.port, path: '/health', timeoutMs: 5_000 });
+      if (status !== 200) bad.push(`HTTP ${status}`);
+    } catch (error) {
+      bad.push(String(error));
+    }
+    times.push(performance.now() - from);
+    residentMb.push(await residentOf(daemon));
+  };
+  const timer = setInterval(() => void running.push(probe()), 50);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(running);
+      return { times, bad, firstMb: residentMb[0] ?? 0, mostMb: Math.max(0, ...residentMb) };
+    },
+  };
+}
+
+/** In MiB; 0 where there is no /proc. */
+async function residentOf({ pid }: Daemon): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
+}
+
+function timesOf(times: readonly number[]): Times {
+  return { count: times.length, p50Ms: Math.round(percentile(times, 0.5)), p99Ms: Math.round(percentile(times, 0.99)) };
+}
+
+/** What the report says against the promise; nothing when it holds. */
+export function faultsOf({ statuses, withoutRetryAfter, alone, loaded, health, recoveryMs, grownMb }: R19Report): string[] {
+  const faults: string[] = [];
+  const odd = Object.keys(statuses).filter((status) => !['200', '429', '503'].includes(status));
+  if (odd.length > 0) faults.push(`answered with ${odd.join(', ')}`);
+  if (withoutRetryAfter > 0) faults.push(`${withoutRetryAfter} refusals without Retry-After`);
+  if (loaded.p99Ms > 2 * alone.p99Ms) faults.push(`what was taken took ${loaded.p99Ms} ms, alone ${alone.p99Ms} ms`);
+  if (health.bad.length > 0) faults.push(`/health: ${health.bad.slice(0, 3).join(', ')}`);
+  if (recoveryMs === undefined || recoveryMs > 2_000) faults.push(`well again after ${recoveryMs ?? 'more than 3000'} ms`);
+  if (grownMb > 128) faults.push(`the process grew by ${grownMb} MiB`);
+  return faults;
+}

@@ -1,0 +1,120 @@
+import { Agent } from 'node:http';
+import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
+import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
+import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { proofConfig } from './lib/provider.ts';
+import { type Random, randomFrom } from './lib/random.ts';
+import { percentile } from './lib/raw.ts';
+import { rpcCall } from './lib/rpc.ts';
+
+/** R20: what one principal asks for does not make another one wait. */
+export interface R20Report {
+  /** Of the other one's turns, alone and beside the flood. */
+  readonly idle: Times;
+  readonly flooded: Times;
+  /** Turns of the flood that were answered, and refused. */
+  readonly flood: { readonly clients: number; readonly answered: number; readonly refused: number };
+}
+
+interface Times {
+  readonly turns: number;
+  readonly failed: readonly string[];
+  readonly p50Ms: number;
+  readonly p90Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Turns that an agent runs at once; few, so that there is always a queue. */
+const places = 8;
+const flooder = 'token-of-the-flooder-0123456789abcdefghij';
+const other = 'token-of-the-other-one-0123456789abcdefghij';
+
+export async function proveFairness(options: {
+  /** Turns that are measured, in each of the two phases. */
+  readonly turns: number;
+  /** Turns that the flood keeps waiting; more than may wait for the agent. */
+  readonly clients: number;
+  readonly seed: number;
+  readonly broken?: string;
+}): Promise<R20Report> {
+  const random = randomFrom(options.seed);
+  const home = await makeHome();
+  const port = await freePort();
+  // Answers take 60 to 140 ms, so that places become free one by one.
+  const provider = await startFakeProvider({ journal: 0, answer: () => ({ text: 'done', delayMs: 60 + random.int(80) }) });
+  const ended = new AbortController();
+  let daemon: Daemon | undefined;
+  try {
+    const tokens = [
+      { id: 'flooder', secret: flooder, scopes: ['rpc'] },
+      { id: 'other', secret: other, scopes: ['rpc'] },
+    ];
+    await writeConfig(
+      home,
+      proofConfig(provider.url, { gateway: { tokens }, agents: { default: { model: 'local/test-model', maxConcurrentRuns: places } } }),
+    );
+    daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
+    await turnsOf({ port, token: other }, 10, 'warm');
+    const idle = await turnsOf({ port, token: other }, options.turns, 'idle');
+    const flood = { clients: options.clients, answered: 0, refused: 0 };
+    const agent = new Agent({ keepAlive: true });
+    const clients = Array.from({ length: options.clients }, (_, n) => floodBy({ port, token: flooder, agent, random }, n, flood, ended.signal));
+    // The flood stands when it has been refused, or has had the time for it.
+    for (const until = performance.now() + 3_000; performance.now() < until && flood.refused === 0;) await pause(20);
+    const flooded = await turnsOf({ port, token: other }, options.turns, 'flooded');
+    ended.abort();
+    await Promise.all(clients);
+    agent.destroy();
+    return { idle, flooded, flood };
+  } finally {
+    ended.abort();
+    await daemon?.kill();
+    await provider.close();
+    await removeHome(home);
+  }
+}
+
+/** One turn after the other, each in a conversation of its own. */
+async function turnsOf(target: { readonly port: number; readonly token: string }, turns: number, name: string): Promise<Times> {
+  const agent = new Agent({ keepAlive: true });
+  const times: number[] = [];
+  const failed: string[] = [];
+  for (let n = 0; n < turns && failed.length < 5; n += 1) {
+    const begun = performance.now();
+    try {
+      await rpcCall({ ...target, agent }, 'agent.execute', { message: 'Hello', sessionKey: `${name}-${n}:fair` }, { timeoutMs: 10_000 });
+    } catch (error) {
+      failed.push(String(error));
+    }
+    times.push(performance.now() - begun);
+  }
+  agent.destroy();
+  const at = (share: number) => Math.round(percentile(times, share));
+  return { turns, failed, p50Ms: at(0.5), p90Ms: at(0.9), p99Ms: at(0.99) };
+}
+
+/** Asks again as soon as it is answered; one that is refused comes back a little later, whatever it was told. */
+async function floodBy(
+  target: { readonly port: number; readonly token: string; readonly agent: Agent; readonly random: Random },
+  client: number,
+  flood: { answered: number; refused: number },
+  signal: AbortSignal,
+): Promise<void> {
+  for (let n = 0; !signal.aborted; n += 1) {
+    try {
+      await rpcCall(target, 'agent.execute', { message: 'More', sessionKey: `flood-${client}-${n}:fair` }, { signal, timeoutMs: 600_000 });
+      flood.answered += 1;
+    } catch {
+      // Also a connection that was not taken, or cut.
+      if (signal.aborted) return;
+      flood.refused += 1;
+      await pause(1_000 + target.random.int(2_000));
+    }
+  }
+}
+
+/** Within twice the time that the other one's turns take alone, and none of them refused. The slowest of few turns tells of the machine only. */
+export function isFair({ idle, flooded }: R20Report): boolean {
+  const slow = flooded.turns >= 100 ? 'p99Ms' : 'p90Ms';
+  return flooded.failed.length === 0 && flooded[slow] <= 2 * idle[slow];
+}

@@ -1,0 +1,94 @@
+import { namespaceMissing } from './lib/namespace.ts';
+import { proveStalledReaders } from './r16-stalled-readers.ts';
+import { proveSlowLinks } from './r17-slow-links.ts';
+import { faultsOf, proveOverload } from './r19-overload.ts';
+import { isFair, proveFairness } from './r20-fairness.ts';
+
+/** What a harness hands to the report: see `Outcome` in run.ts. */
+interface Proof {
+  readonly promise: string;
+  readonly figure: string;
+  readonly caught: string;
+  readonly good: boolean;
+}
+
+/** The full forms of what comes with many clients: those that stop reading, slow lines, too much work, one who wants it all. */
+export function loadProofs({
+  seed,
+  progress,
+}: {
+  readonly seed: number;
+  readonly progress: (line: string) => void;
+}): Readonly<Record<string, () => Promise<Proof>>> {
+  const tell = (lines: readonly string[]): void => {
+    for (const line of lines) console.error(`  ${line}`);
+  };
+  return {
+    async r16() {
+      const report = await proveStalledReaders({ warmMs: 15_000, readersMs: 16_000, turnsMs: 38_000 });
+      tell(report.failed);
+      const broken = await proveStalledReaders({ readersMs: 15_000, turnsMs: 0, broken: 'no-reader-cap' });
+      const { cutMs, grown, turnsGrown, resumed } = report;
+      const inTime = (ms: number | undefined, limitMs: number): boolean => ms !== undefined && ms <= limitMs;
+      return {
+        promise: 'Clients that stop reading cost at most 16 MiB, are cut in time and miss nothing when they come back; others do not feel them',
+        figure: `${report.eventsPerSecond} events a second: event stream cut after ${cutMs.events} ms, socket after ${cutMs.socket} ms, endless /v1 stream after ${cutMs.v1} ms, /api/chat/stream after ${cutMs.chat} ms; held ${grown.heldMb} MiB more, with the endless turns ${turnsGrown?.heldMb} (resident ${grown.rssMb} and ${turnsGrown?.rssMb}); age of events with others, p99, ${report.beforeP99Ms} ms before and ${report.meanwhileP99Ms} ms meanwhile; ${resumed.events} events to the one that came back, ${resumed.missing} missing, ${resumed.gaps} gaps; ${report.failed.length} turns failed`,
+        caught: `no bound on what waits for a reader: cut after ${broken.cutMs.events ?? 'more than 15000'} ms, held ${broken.grown.heldMb} MiB more`,
+        good:
+          report.failed.length === 0 &&
+          inTime(cutMs.events, 15_000) &&
+          inTime(cutMs.socket, 15_000) &&
+          inTime(cutMs.v1, 35_000) &&
+          inTime(cutMs.chat, 35_000) &&
+          grown.heldMb <= 16 &&
+          (turnsGrown?.heldMb ?? Infinity) <= 16 &&
+          resumed.missing === 0 &&
+          report.meanwhileP99Ms <= 2 * report.beforeP99Ms + 25 &&
+          broken.cutMs.events === undefined &&
+          broken.grown.heldMb > 16,
+      };
+    },
+    async r17() {
+      const promise = 'Whoever reads steadily is kept, at 64 kB a second and 300 ms';
+      const missing = namespaceMissing();
+      if (missing !== undefined) return { promise, figure: `not run: ${missing}`, caught: '-', good: false };
+      const report = await proveSlowLinks({ readers: 100, forMs: 60_000 });
+      const broken = await proveSlowLinks({ readers: 100, forMs: 2_000, broken: 'cut-at-high-water' });
+      return {
+        promise,
+        figure: `${report.readers} readers, 60 s, ${Math.round(report.bytesEach / 1024)} KiB each in bursts, up to ${report.behindMs} ms behind: ${report.cut} cut, ${report.incomplete} did not get everything`,
+        caught: `cut at the first full socket: ${broken.cut} of ${broken.readers} cut`,
+        good: report.cut === 0 && report.incomplete === 0 && broken.cut > 0,
+      };
+    },
+    async r19() {
+      const report = await proveOverload({ forMs: 30_000, seed });
+      const faults = faultsOf(report);
+      tell(faults);
+      const broken = faultsOf(await proveOverload({ forMs: 2_000, seed, broken: 'unbounded-queue' }));
+      const { statuses, loaded, alone, refused, health } = report;
+      return {
+        promise: 'Of ten times its capacity the daemon takes what it can do in time, refuses the rest at once and is well again within 2 s',
+        figure: `capacity ${report.capacity} turns a second, ${report.offered} asked for, 30 s: ${Object.entries(statuses)
+          .map(([status, count]) => `${status} ${count}`)
+          .join(
+            ', ',
+          )}; taken p99 ${loaded.p99Ms} ms (alone ${alone.p99Ms}), refused p99 ${refused.p99Ms} ms; /health ${health.count} times, ${health.bad.length} bad, p99 ${health.p99Ms} ms; well again after ${report.recoveryMs} ms, resident memory ${report.grownMb} MiB more at its most; seed ${seed}`,
+        caught: `no bound on the queue: ${broken.join('; ')}`,
+        good: faults.length === 0 && broken.length > 0,
+      };
+    },
+    async r20() {
+      const report = await proveFairness({ turns: 200, clients: 600, seed });
+      tell(report.flooded.failed);
+      const broken = await proveFairness({ turns: 5, clients: 300, seed, broken: 'fifo-lanes' });
+      progress(`R20: ${report.flood.answered} turns of the flood answered, ${report.flood.refused} refused`);
+      return {
+        promise: 'What one principal asks for does not make another one wait: within twice the time that it takes alone',
+        figure: `${report.flood.clients} clients of one token, ${report.idle.turns} turns of another: p50 ${report.flooded.p50Ms} ms (alone ${report.idle.p50Ms}), p99 ${report.flooded.p99Ms} ms (alone ${report.idle.p99Ms}), ${report.flooded.failed.length} refused; of the flood ${report.flood.answered} answered and ${report.flood.refused} refused; seed ${seed}`,
+        caught: `served in the order of arrival: p50 ${broken.flooded.p50Ms} ms (alone ${broken.idle.p50Ms}), ${broken.flooded.failed.length} refused`,
+        good: isFair(report) && !isFair(broken),
+      };
+    },
+  };
+}
