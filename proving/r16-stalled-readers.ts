@@ -28,7 +28,7 @@ export interface R16Report {
 }
 
 /** Of what is said in turns: the kernel takes the first two seconds of it for a reader, and the event log keeps a dozen. */
-const bytesPerSecond = 2_000_000;
+const bytesPerSecond = 1_600_000;
 /** Until the ring of the event log is full and the code is warm. */
 const warmMs = 4_000;
 const settledMs = 2_000;

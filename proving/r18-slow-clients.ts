@@ -19,7 +19,7 @@ interface Slow {
   /** Still open after the time. */
   readonly left: number;
   readonly slowestMs: number;
-  /** By status of the last words: 408, or none where the socket was cut to make room. */
+  /** By status of the last words: 408, 429 for uploads beyond what one token may have at once, or none where the socket was cut to make room. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
