@@ -26,7 +26,7 @@ import { bearerOf, createAuthenticator } from './auth.ts';
 import type { GatewayConfig } from './config.ts';
 import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
 import { createRouteHandlers } from './handlers.ts';
-import { callIds, HttpCall, splitTarget } from './http-call.ts';
+import { callIds, HttpCall, isHandedOver, splitTarget } from './http-call.ts';
 import { createRateLimiter } from './limits.ts';
 import { createListener, protocolFailure, writeRaw } from './listener.ts';
 import { createOriginPolicy, namesLoopback } from './origin.ts';
@@ -200,12 +200,13 @@ export function createGateway(deps: GatewayDeps): Gateway {
   function onRequest(
     incoming: IncomingMessage,
     outgoing: ServerResponse,
-    how: { readonly expectsContinue?: boolean; readonly identity?: Identity } = {},
+    how: { readonly expectsContinue?: boolean; readonly identity?: Identity; readonly elsewhere?: boolean } = {},
   ): void {
     const address = addressOf(incoming);
     const call = new HttpCall(incoming, outgoing, address.text);
     call.expectsContinue = how.expectsContinue ?? false;
     call.identity = how.identity;
+    call.mayHandOver = how.elsewhere !== true;
     const leave = open.join(call);
     const begun = clock.monotonic();
     guard.begin(incoming.socket);
@@ -223,6 +224,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   /** The same checks for a WebSocket handshake, answered on the bare socket. */
   function onUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (isHandedOver(incoming)) return watchEnd(socket);
     const { path, search } = splitTarget(incoming.url ?? '/');
     const { requestId } = callIds(incoming);
     try {
@@ -241,6 +243,13 @@ export function createGateway(deps: GatewayDeps): Gateway {
       deps.meter?.failed('websocket', error.code);
       writeRaw(socket, error.entry.http, error, { path, requestId });
     }
+  }
+
+  /** The socket of an event stream: what still comes is passed over, and its end is the reader's. */
+  function watchEnd(socket: Duplex): void {
+    socket.on('error', () => {});
+    socket.on('end', () => socket.destroy());
+    socket.resume();
   }
 
   function onClientError(error: Error, socket: Duplex): void {
@@ -316,7 +325,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
       }),
     connections: () => ({ http: guard.size - door.size, websocket: door.size }),
     eventStreams: () => open.members().filter((call) => call.streams).length,
-    serveOwner: (incoming, outgoing) => onRequest(incoming, outgoing, incoming.headers.authorization === undefined ? { identity: owner } : {}),
+    serveOwner: (incoming, outgoing) =>
+      onRequest(incoming, outgoing, { elsewhere: true, ...(incoming.headers.authorization === undefined ? { identity: owner } : {}) }),
     drain,
     async [Symbol.asyncDispose]() {
       stopAccepting();

@@ -37,6 +37,13 @@ export function authorityOf({ url = '', headers }: IncomingMessage): string {
 /** How long a reader may leave the last words of its stream untaken. */
 const lastWordsMs = 1_000;
 
+const handedOver = new WeakSet<IncomingMessage>();
+
+/** True of a request whose socket node gives away because the call asked for it (`handOver`). */
+export function isHandedOver(incoming: IncomingMessage): boolean {
+  return handedOver.has(incoming);
+}
+
 /** One HTTP request and the node response that answers it; handlers write to `outgoing` themselves. */
 export class HttpCall {
   readonly incoming: IncomingMessage;
@@ -53,6 +60,8 @@ export class HttpCall {
   identity: Identity | undefined;
   /** True when the client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
+  /** True when the server that took the request listens for upgrades. */
+  mayHandOver = false;
   /** True from when a handler began to read the body. */
   readsBody = false;
   /** True when the body was refused while the client may still be sending it. */
@@ -92,6 +101,18 @@ export class HttpCall {
         return;
       }
     headers.push(name, value);
+  }
+
+  /**
+   * Says that nothing more will be read of this connection, so that a server with a listener for upgrades hands its
+   * socket over and frees its parser: a third of what a stream that is open for days would hold. `upgrade` is the mark
+   * that node's own server acts on; where it does not, the stream works all the same.
+   */
+  handOver(): void {
+    const { headers } = this.incoming;
+    if (!this.mayHandOver || this.outgoing.socket === null || 'content-length' in headers || 'transfer-encoding' in headers) return;
+    handedOver.add(this.incoming);
+    Object.assign(this.incoming, { upgrade: true });
   }
 
   /** Adds a request header that the answer depends on. */

@@ -86,7 +86,7 @@ export class EventReader {
   /** One that has not even taken what came before needs no reminder. */
   ping(frame: string): void {
     const { outgoing } = this.#call;
-    if (outgoing.writableLength === 0 && !outgoing.writableEnded) outgoing.write(frame);
+    if (outgoing.writableLength === 0 && !outgoing.writableEnded) this.#write(Buffer.from(frame));
   }
 
   /** True when it is too slow for the time it had; asked once a second while it is behind. */

@@ -145,6 +145,7 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
       call.endStream = (error) => reader.end(streamError(call, error));
       join(call, reader, identity.tokenId, kinds);
       reader.begin(lastEventId);
+      call.handOver();
     },
     end() {
       if (ended) return;
