@@ -97,9 +97,9 @@ export function figureTables(figures: Figures): string {
     );
   }
   if (figures.soak !== undefined) {
-    const { turns, connects, unanswered, beforeMb, afterMb } = figures.soak;
+    const { turns, connects, unanswered, looksMb } = figures.soak;
     parts.push(
-      `### Soak\n\n${turns} turns and ${connects} clients that vanished (${unanswered} of them before the first byte): ${number(beforeMb, 1)} MB before, ${number(afterMb, 1)} MB after.`,
+      `### Soak\n\n${turns} turns and ${connects} clients that vanished (${unanswered} of them before the first byte): resident memory after each fifth of them: ${looksMb.map((mb) => number(mb, 1)).join(', ')} MB.`,
     );
   }
   if (figures.start.size > 0) {
