@@ -23,6 +23,11 @@ async function listOf(server: TestServer, query: string, token = server.token): 
   return ActivityList.parse(await (await get(server, `/api/activity${query}`, token)).json());
 }
 
+async function openStreams(server: TestServer): Promise<number> {
+  const text = await (await get(server, '/metrics', server.token)).text();
+  return Number(/^gatehouse_event_streams\S* (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+}
+
 const texts = (frames: readonly { readonly data: unknown }[]): unknown[] =>
   frames.map(({ data }) => (typeof data === 'object' && data !== null && 'message' in data ? data.message : data));
 
@@ -59,6 +64,37 @@ describe('GET /api/events', () => {
     const api = await server.as(['api']);
     const mcp = await server.as(['mcp-client']);
     for (const { token } of [api, mcp]) expect((await get(server, '/api/events', token)).status).toBe(403);
+  });
+
+  it('passes over what a reader still sends, and ends when it says that it sends no more', async () => {
+    const connection = net.connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    let got = '';
+    let ended = false;
+    connection.on('data', (bytes) => (got += String(bytes)));
+    connection.on('end', () => (ended = true));
+    connection.write(`GET /api/events HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${server.token}\r\n\r\n`);
+    await expect.poll(() => got).toContain('retry: 3000');
+    const open = await openStreams(server);
+    connection.write('GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n'.repeat(100));
+    say(server, 'after');
+    await expect.poll(() => got).toContain('"after"');
+    expect(got.match(/HTTP\/1.1/g)).toHaveLength(1);
+    connection.end();
+    await expect.poll(() => ended).toBe(true);
+    await expect.poll(async () => await openStreams(server)).toBe(open - 1);
+  });
+
+  it('keeps its stream when the next request came in the same packet', async () => {
+    const connection = net.connect({ port: Number(new URL(server.url).port), host: '127.0.0.1' });
+    let got = '';
+    connection.on('data', (bytes) => (got += String(bytes)));
+    const request = `GET /api/events HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${server.token}\r\n\r\n`;
+    connection.write(request + request);
+    await expect.poll(() => got).toContain('retry: 3000');
+    say(server, 'heard once');
+    await expect.poll(() => got).toContain('"heard once"');
+    expect(got.match(/HTTP\/1.1/g)).toHaveLength(1);
+    connection.destroy();
   });
 
   it('answers HEAD with its headers, and other methods with 405', async () => {
