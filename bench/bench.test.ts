@@ -7,6 +7,7 @@ import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { runCompletions, type Samples } from './scenarios/completions.ts';
 import { bareEvents, runFanout } from './scenarios/fanout.ts';
 import { runHeld } from './scenarios/held.ts';
+import { historyProduct, runHistory } from './scenarios/history.ts';
 import { runLoop } from './scenarios/loop.ts';
 import { runSoak } from './scenarios/soak.ts';
 
@@ -157,6 +158,25 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     try {
       const subject = await server('raw-http.ts', { upstreamUrl: upstream.url, ...breakage('blocking', { BLOCK_MS: '30' }) });
       expect(await verdictOn('loop delay p99', (measures) => runLoop({ subject, rounds: 1, ms: 1_000, maxStreams: 40 }, measures))).toBe('missed');
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it('catches a build whose turns cost more with every message of their history', async () => {
+    const upstream = await startUpstream();
+    const verdict = async (more: Parameters<typeof historyProduct>[1] = {}) => {
+      const subject = await historyProduct(upstream.url, more);
+      if (subject === undefined) throw new Error('the product is not built');
+      const size = { rounds: 1, turns: 32, long: 400, memories: 1, settleMs: 200 };
+      try {
+        return await verdictOn('history long/filled', (measures) => runHistory({ subject, ...size }, measures));
+      } finally {
+        subject.dispose();
+      }
+    };
+    try {
+      expect(await verdict(breakage('slow-with-history', { SLOW_MS: '20' }))).toBe('missed');
     } finally {
       await upstream.stop();
     }

@@ -9,14 +9,16 @@ import { figureTables, noiseLine, provenance, verdictTable, type Figures } from 
 import { product, reference, startReference, startUpstream, type Product, type Target } from './lib/targets.ts';
 import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { completionNames, runCompletions, type CompletionName, type Samples } from './scenarios/completions.ts';
+import { runConversations } from './scenarios/conversations.ts';
 import { bareEvents, productEvents, runFanout } from './scenarios/fanout.ts';
 import { heldKinds, runHeld } from './scenarios/held.ts';
+import { historyProduct, runHistory } from './scenarios/history.ts';
 import { runLoop } from './scenarios/loop.ts';
 import { runRpc } from './scenarios/rpc.ts';
 import { runSoak } from './scenarios/soak.ts';
 import { runIdle, runStart } from './scenarios/start.ts';
 
-const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store] [--scenarios json16,json1] [--reference-only]
+const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory] [--scenarios json16,json1] [--reference-only]
 
 --quick           two minutes; goals are judged with the tolerance of budgets.json (the default)
 --full            about twelve minutes; writes bench/RESULTS.md
@@ -24,7 +26,7 @@ const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout
 --scenarios       some completions; nothing is written
 --reference-only  without the product: F is compared with R, to see that the rig works`;
 
-const parts = ['completions', 'rpc', 'fanout', 'start', 'idle', 'loop', 'soak', 'store'] as const;
+const parts = ['completions', 'rpc', 'fanout', 'start', 'idle', 'loop', 'soak', 'store', 'history', 'conversations', 'memory'] as const;
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
@@ -46,6 +48,10 @@ const size = values.full
   ? { rounds: 7, scale: 1, starts: 9, idles: 3, settleMs: 3000, wsMs: 1500, held: 1000, readers: 1000, events: 60, loopMs: 6000 }
   : { rounds: 3, scale: 0.6, starts: 5, idles: 1, settleMs: 2000, wsMs: 900, held: 1000, readers: 1000, events: 30, loopMs: 3000 };
 const soakSize = values.full ? { turns: 50_000, connects: 10_000, warm: 0.2 } : { turns: 4_000, connects: 800, warm: 1 };
+const historySize = values.full
+  ? { rounds: 7, turns: 400, long: 10_000, memories: 300, settleMs: 3_000 }
+  : { rounds: 3, turns: 120, long: 10_000, memories: 100, settleMs: 1_500 };
+const conversationSize = values.full ? { conversations: 10_000, calls: 300, rounds: 5 } : { conversations: 500, calls: 100, rounds: 3 };
 const root = join(import.meta.dirname, '..');
 const say = (text: string): void => console.error(text);
 
@@ -92,6 +98,38 @@ async function underLoad(
     fanout = await runFanout({ bare, product: productEvents(daemon), ...size }, measures);
   }
   return { completions: samples, rpc, fanout };
+}
+
+/** The memory's own benchmark prints `{"figures": [...]}`, of dense and of sparse vectors, in its last line. */
+function runMemory(measures: Measures): void {
+  say('memory');
+  const entry = join(root, 'bench', 'micro', 'memory.ts');
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [entry, ...(values.full ? [] : ['--entries', '20000', '--queries', '200', '--vectors', 'dense'])],
+    { encoding: 'utf8', timeout: 900_000 },
+  );
+  if (status !== 0) throw new Error(`bench/micro/memory.ts ended with ${status}: ${stderr.slice(0, 500)}`);
+  const Memory = z.looseObject({ searchP50: z.number(), searchP95: z.number(), recallAt10: z.number(), loopHeldMs: z.number() });
+  const { figures } = z.looseObject({ figures: z.array(Memory).min(1) }).parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));
+  // Each kind of vector has to meet the goals: what counts is the worse one.
+  const worst = (pick: (one: z.output<typeof Memory>) => number, of: (...all: number[]) => number): number => of(...figures.map(pick));
+  measures.add(
+    'memory search p50',
+    worst(({ searchP50 }) => searchP50, Math.max),
+  );
+  measures.add(
+    'memory search p95',
+    worst(({ searchP95 }) => searchP95, Math.max),
+  );
+  measures.add(
+    'memory recall@10',
+    worst(({ recallAt10 }) => recallAt10, Math.min),
+  );
+  measures.add(
+    'memory loop held',
+    worst(({ loopHeldMs }) => loopHeldMs, Math.max),
+  );
 }
 
 /** The store's own benchmark prints `{"ratios": [...]}`, CPU of one append over a bare insert, in its last line. */
@@ -142,12 +180,27 @@ try {
     say('soak');
     soak = await runSoak({ subject, ...soakSize, settleMs: size.settleMs }, measures);
   }
-  figures = { ...load, start, loop, soak };
+  let history: Figures['history'] = new Map();
+  const historical = only.includes('history') && subject ? await historyProduct(upstream.url) : undefined;
+  if (historical) {
+    say('history');
+    using _ = { [Symbol.dispose]: historical.dispose };
+    history = await runHistory({ subject: historical, ...historySize }, measures);
+  }
+  let conversations: Figures['conversations'] = new Map();
+  const filled = only.includes('conversations') && subject ? await product(upstream.url) : undefined;
+  if (filled) {
+    say('conversations');
+    using _ = { [Symbol.dispose]: filled.dispose };
+    conversations = await runConversations({ subject: filled, messages: 200, settleMs: size.settleMs, ...conversationSize }, measures);
+  }
+  figures = { ...load, start, loop, soak, history, conversations };
 } finally {
   await upstream.stop();
   subject?.dispose();
 }
 if (only.includes('store')) runStore(measures);
+if (only.includes('memory')) runMemory(measures);
 
 const budgets = readBudgets();
 const judged = judgeAll(budgets, measures, values.full ? 1 : budgets.quickTolerance);

@@ -2,14 +2,14 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import axe from 'axe-core';
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findCommand } from '../tools/system-packages.mjs';
+import { seriousFindings } from './lib/axe.ts';
 import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
-const sections = ['Chat', 'Conversations', 'Events', 'Agents & models', 'Tokens', 'API explorer'] as const;
+const sections = ['Chat', 'Conversations', 'Memory', 'Spend', 'Events', 'Agents & models', 'Tokens', 'API explorer'] as const;
 const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 
 describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
@@ -543,7 +543,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('button', { name: 'No connection' }).waitFor();
       await ask(page, 'Is anybody there?');
       await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
-      for (const section of ['Conversations', 'Agents & models', 'Tokens', 'API explorer'] as const) {
+      for (const section of ['Conversations', 'Memory', 'Spend', 'Agents & models', 'Tokens', 'API explorer'] as const) {
         await go(page, section);
         await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
       }
@@ -563,6 +563,8 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       const { page, complaints } = session;
       for (const [path, name] of [
         ['/conversations', 'Conversations'],
+        ['/memory', 'Memory'],
+        ['/spend', 'Spend'],
         ['/events', 'Events'],
         ['/agents', 'Agents & models'],
         ['/tokens', 'Tokens'],
@@ -838,18 +840,4 @@ async function tabTo(page: Page, name: string): Promise<void> {
     if ((await focused(page)) === name) return;
   }
   throw new Error(`the tab key does not lead to "${name}"`);
-}
-
-interface Finding {
-  readonly id: string;
-  readonly impact: string;
-  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
-}
-
-async function seriousFindings(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const findings: readonly Finding[] = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)');
-  return findings
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`));
 }

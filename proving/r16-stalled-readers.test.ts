@@ -11,15 +11,22 @@ describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ?
     expect(report.cutMs.events).toBeLessThan(20_000);
     expect(report.cutMs.socket).toBeLessThan(20_000);
     expect(report.grown.heldMb).toBeLessThan(16);
-    // Seconds are too short for the slowest hundredth on a machine that does other work too; the full form looks closer.
-    expect(report.meanwhileP99Ms).toBeLessThan(2 * report.beforeP99Ms + 500);
-    // Nothing is missing that it was not told of.
-    expect(report.resumed).toMatchObject({ missing: 0 });
+    expect(report.middleSecond.meanwhileP99Ms).toBeLessThan(2 * report.middleSecond.beforeP99Ms + 100);
+    // Nothing is missing that it was not told of; and nothing at all when it was cut in time, for the log keeps so much.
+    expect(report.resumed.missing).toBe(0);
+    expect((report.cutMs.events ?? Infinity) < 14_000 ? report.resumed.gaps : 0).toBe(0);
     expect(report.resumed.events).toBeGreaterThan(1_000);
   });
 
   test('a build that keeps everything for a reader that stopped is caught', async () => {
-    const report = await proveStalledReaders({ eventsPerSecond: 400, readersMs: 9_000, turnsMs: 0, broken: 'no-reader-cap' });
+    const report = await proveStalledReaders({
+      eventsPerSecond: 400,
+      warmMs: 2_000,
+      readersMs: 9_000,
+      turnsMs: 0,
+      resumes: false,
+      broken: 'no-reader-cap',
+    });
     expect(report.grown.heldMb).toBeGreaterThan(16);
   });
 });

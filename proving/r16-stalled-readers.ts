@@ -16,6 +16,8 @@ export interface R16Report {
   /** Age of events at the arrival with clients that read, before and meanwhile, 99th percentile. */
   readonly beforeP99Ms: number;
   readonly meanwhileP99Ms: number;
+  /** The same of the middle one of their seconds: one in which the machine did something else counts like any other. */
+  readonly middleSecond: { readonly beforeP99Ms: number; readonly meanwhileP99Ms: number };
   /** What the process held more with a stalled event stream and a stalled socket, and then with two streams of endless turns. Resident memory comes and goes by a dozen MiB also without them. */
   readonly grown: Memory;
   readonly turnsGrown: Memory | undefined;
@@ -43,6 +45,8 @@ export async function proveStalledReaders(options: {
   /** How long the event stream and the socket are waited for, which have 15 s, and then the streams of turns, which have 35; none when 0. */
   readonly readersMs: number;
   readonly turnsMs: number;
+  /** False: what the cut reader missed is not looked at, which takes seconds. */
+  readonly resumes?: boolean;
   readonly broken?: string;
 }): Promise<R16Report> {
   const perSecond = options.eventsPerSecond ?? 1_000;
@@ -73,14 +77,16 @@ export async function proveStalledReaders(options: {
     const atFull = await memoryOf(daemon);
     await watch(daemon, healthy, options.readersMs - fullMs, readers);
     const eventsPerSecond = Math.round(((traffic.turns - turnsBefore) * eventsPerTurn * 1_000) / (performance.now() - begun));
-    const resumed = await comeBack(daemon, reader, witness, traffic);
+    const resumed = options.resumes === false ? { events: 0, missing: 0, gaps: 0 } : await comeBack(daemon, reader, witness, traffic);
+    await traffic.stop();
     caller.close();
     const turns = options.turnsMs === 0 ? undefined : await watchTurns(daemon, options.turnsMs);
     const report: R16Report = {
       eventsPerSecond,
       failed: traffic.failed,
-      beforeP99Ms: before,
-      meanwhileP99Ms: meanwhile,
+      beforeP99Ms: before.p99Ms,
+      meanwhileP99Ms: meanwhile.p99Ms,
+      middleSecond: { beforeP99Ms: before.middleP99Ms, meanwhileP99Ms: meanwhile.middleP99Ms },
       grown: growth(atFirst, atFull),
       turnsGrown: turns?.grown,
       cutMs: { events: readers.events.cutMs, socket: readers.socket.cutMs, v1: turns?.v1, chat: turns?.chat },
@@ -176,22 +182,29 @@ async function noteCuts({ port }: Daemon, stalled: readonly Stalled[]): Promise<
   }
 }
 
-/** Age of events at their arrival, 99th percentile, until all `stalled` are cut or the time is over; a client is waited for from its connect. */
-async function watch(
-  daemon: Daemon,
-  readers: readonly EventReader[],
-  forMs: number,
-  stalled: Readonly<Record<string, Stalled>> = {},
-): Promise<number> {
-  const from = readers.map(({ latenciesMs }) => latenciesMs.length);
+interface Ages {
+  readonly p99Ms: number;
+  readonly middleP99Ms: number;
+}
+
+/** Age of events at their arrival, 99th percentile of all and of the middle second, until all `stalled` are cut or the time is over; a client is waited for from its connect. */
+async function watch(daemon: Daemon, readers: readonly EventReader[], forMs: number, stalled: Readonly<Record<string, Stalled>> = {}): Promise<Ages> {
+  const lengths = (): number[] => readers.map(({ latenciesMs }) => latenciesMs.length);
+  const agesSince = (from: readonly number[]): number[] => readers.flatMap(({ latenciesMs }, index) => latenciesMs.slice(from[index]));
+  const from = lengths();
+  const seconds: number[] = [];
+  let second = { from, endsMs: performance.now() + 1_000 };
   const waitsFor = Object.values(stalled);
   for (const until = performance.now() + forMs; performance.now() < until;) {
     await pause(100);
     await noteCuts(daemon, waitsFor);
+    if (performance.now() >= second.endsMs) {
+      seconds.push(percentile(agesSince(second.from), 0.99));
+      second = { from: lengths(), endsMs: performance.now() + 1_000 };
+    }
     if (waitsFor.length > 0 && waitsFor.every(({ cutMs }) => cutMs !== undefined)) break;
   }
-  const ages = readers.flatMap(({ latenciesMs }, index) => latenciesMs.slice(from[index]));
-  return percentile(ages, 0.99);
+  return { p99Ms: percentile(agesSince(from), 0.99), middleP99Ms: percentile(seconds, 0.5) };
 }
 
 interface Memory {

@@ -4,15 +4,17 @@ import { isFair, proveFairness } from './r20-fairness.ts';
 
 const seed = freshSeed();
 
-// A second look when the machine did something else meanwhile: the times of the two phases are compared.
-test('a principal that floods an agent does not make another one wait', { retry: 1 }, async () => {
-  const report = await proveFairness({ turns: 30, clients: 400, seed });
-  expect(report.flooded.failed, `seed ${seed}`).toEqual([]);
+test('a principal that floods an agent does not make another one wait', async () => {
+  const report = await proveFairness({ turns: 10, rounds: 3, clients: 400, seed });
+  expect(
+    report.rounds.flatMap(({ flooded }) => flooded.failed),
+    `seed ${seed}`,
+  ).toEqual([]);
   expect(report.flood.refused, `seed ${seed}`).toBeGreaterThan(0);
   expect(isFair(report), `seed ${seed}: ${JSON.stringify(report)}`).toBe(true);
 });
 
 test('a build that serves in the order of arrival is caught', async () => {
-  const report = await proveFairness({ turns: 2, clients: 100, seed, broken: 'fifo-lanes' });
+  const report = await proveFairness({ turns: 2, rounds: 1, clients: 100, seed, broken: 'fifo-lanes' });
   expect(isFair(report), `seed ${seed}: ${JSON.stringify(report)}`).toBe(false);
 });

@@ -69,8 +69,23 @@ const openToAll: Readonly<Record<string, number>> = {
 };
 
 /** Methods whose scope the spec or the decisions print; the registry must not be wider. */
-const printedAdmin: readonly string[] = ['session.delete', 'gateway.status', 'gateway.restart', 'daemon.setLogLevel'];
-const printedRpc: readonly string[] = ['session.status', 'session.history', 'session.list', 'session.export'];
+const printedAdmin: readonly string[] = [
+  'session.delete',
+  'session.reset_conversation',
+  'memory.store',
+  'memory.delete',
+  'memory.flush',
+  'memory.export',
+  'gateway.status',
+  'gateway.restart',
+  'daemon.setLogLevel',
+];
+const printedRpc: readonly string[] = [
+  ...['status', 'history', 'list', 'export', 'reset', 'search', 'compact'].map((name) => `session.${name}`),
+  ...['search', 'browse', 'embeddingCache', 'inspect', 'stats'].map((name) => `memory.${name}`),
+  'context.conversations',
+  'context.tree',
+];
 
 const unregistered: readonly string[] = [
   'context.inspect',
@@ -85,8 +100,8 @@ const unregistered: readonly string[] = [
   '',
 ];
 
-const victim = { agentId: 'victim', tokenId: 'victim', sessionKey: 'victim:desk' };
-const nobody = { agentId: 'nobody', tokenId: 'nobody', sessionKey: 'nobody:desk' };
+const victim = { agentId: 'victim', tokenId: 'victim', sessionKey: 'victim:desk', memoryId: '' };
+const nobody = { agentId: 'nobody', tokenId: 'nobody', sessionKey: 'nobody:desk', memoryId: '00000000-0000-4000-8000-000000000000' };
 
 export async function proveAuthorityMatrix(
   options: { readonly broken?: string; readonly progress?: (line: string) => void } = {},
@@ -162,11 +177,13 @@ class Matrix {
     await this.#operator('agents.create', { agentId: victim.agentId, config: { model: 'local/test-model' } });
     await this.#operator('tokens.create', { id: victim.tokenId, scopes: ['rpc'] });
     await this.#operator('agent.execute', { message: askWith(nonceOf(['victim'])), sessionKey: victim.sessionKey });
+    victim.memoryId = ((await this.#operator('memory.store', { content: 'What the victim remembers.' })) as { id: string }).id;
   }
 
   async #traces(): Promise<string> {
     const tokens = (await this.#operator('tokens.list', {})) as { tokens: { id: string; scopes: string[]; createdAt?: number }[] };
     const status = (await this.#operator('gateway.status', {})) as { pid: number };
+    const memories = (await this.#operator('memory.export', {})) as { entries: { id: string }[] };
     return JSON.stringify([
       await this.#operator('agents.list', {}),
       await this.#operator('agents.get', { agentId: victim.agentId }),
@@ -174,6 +191,7 @@ class Matrix {
       await this.#operator('session.history', { sessionKey: victim.sessionKey }),
       await this.#operator('session.list', {}),
       await this.#operator('config.read', {}),
+      memories.entries.map(({ id }) => id),
       status.pid,
       this.#served(),
     ]);
@@ -327,7 +345,9 @@ class Matrix {
       const route: Route = declared;
       for (const { name: token, secret, scopes } of columns) {
         for (const asQuery of secret === undefined ? [false] : [false, true]) {
-          const path = `${samplePath(name, route)}${asQuery ? `?token=${secret}&access_token=${secret}&api_key=${secret}` : ''}`;
+          const sample = samplePath(name, route);
+          const asked = `${sample.includes('?') ? '&' : '?'}token=${secret}&access_token=${secret}&api_key=${secret}`;
+          const path = asQuery ? sample + asked : sample;
           const reply = await http({
             port,
             method: route.method,
@@ -436,7 +456,13 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
     case 'session.delete':
     case 'session.history':
     case 'session.export':
+    case 'session.reset':
+    case 'session.reset_conversation':
+    case 'session.compact':
+    case 'session.fork':
       return { sessionKey: target.sessionKey };
+    case 'memory.delete':
+      return { ids: [target.memoryId] };
     case 'session.status':
       return {};
     case 'daemon.setLogLevel':
@@ -454,6 +480,7 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
 function samplePath(name: string, route: Route): string {
   // An id of a medium has no colon, and is refused before anything is looked up.
   if (route.path.startsWith('/media/')) return route.path.replace(':id', 'none.png');
+  if (route.path === '/api/memory/search') return `${route.path}?q=anything`;
   return name === 'model' ? '/v1/models/local/test-model' : route.path;
 }
 

@@ -1,34 +1,12 @@
+import { counts, type ProofOptions, type Proofs, tell, total } from './lib/proof.ts';
 import { proveSlowClients } from './r18-slow-clients.ts';
 import { proveMalformed } from './r21-malformed.ts';
 import { proveFrames } from './r22-frames.ts';
 import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 import { proveGuessing } from './r31-guessing.ts';
 
-/** What a harness hands to the report: see `Outcome` in run.ts. */
-interface Proof {
-  readonly promise: string;
-  readonly figure: string;
-  readonly caught: string;
-  readonly good: boolean;
-}
-
-const counts = (of: Readonly<Record<string, number>>): string =>
-  Object.entries(of)
-    .map(([kind, count]) => `${kind} ${count}`)
-    .join(', ');
-const total = (of: Readonly<Record<string, number>>): number => Object.values(of).reduce((sum, count) => sum + count, 0);
-
 /** The full forms of what attacks the doors: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
-export function doorProofs({
-  seed,
-  progress,
-}: {
-  readonly seed: number;
-  readonly progress: (line: string) => void;
-}): Readonly<Record<string, () => Promise<Proof>>> {
-  const tell = (lines: readonly string[]): void => {
-    for (const line of lines) console.error(`  ${line}`);
-  };
+export function doorProofs({ seed, progress }: ProofOptions): Proofs {
   return {
     async r18() {
       const { header, body, good } = await proveSlowClients({ each: 200, progress });

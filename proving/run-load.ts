@@ -1,28 +1,12 @@
 import { namespaceMissing } from './lib/namespace.ts';
+import { counts, type ProofOptions, type Proofs, tell } from './lib/proof.ts';
 import { proveStalledReaders } from './r16-stalled-readers.ts';
 import { proveSlowLinks } from './r17-slow-links.ts';
 import { faultsOf, proveOverload } from './r19-overload.ts';
 import { isFair, proveFairness } from './r20-fairness.ts';
 
-/** What a harness hands to the report: see `Outcome` in run.ts. */
-interface Proof {
-  readonly promise: string;
-  readonly figure: string;
-  readonly caught: string;
-  readonly good: boolean;
-}
-
 /** The full forms of what comes with many clients: those that stop reading, slow lines, too much work, one who wants it all. */
-export function loadProofs({
-  seed,
-  progress,
-}: {
-  readonly seed: number;
-  readonly progress: (line: string) => void;
-}): Readonly<Record<string, () => Promise<Proof>>> {
-  const tell = (lines: readonly string[]): void => {
-    for (const line of lines) console.error(`  ${line}`);
-  };
+export function loadProofs({ seed, progress }: ProofOptions): Proofs {
   return {
     async r16() {
       const report = await proveStalledReaders({ warmMs: 15_000, readersMs: 16_000, turnsMs: 38_000 });
@@ -65,28 +49,26 @@ export function loadProofs({
       const report = await proveOverload({ forMs: 30_000, seed });
       const faults = faultsOf(report);
       tell(faults);
-      const broken = faultsOf(await proveOverload({ forMs: 2_000, seed, broken: 'unbounded-queue' }));
+      const broken = faultsOf(await proveOverload({ forMs: 2_000, looks: 1, seed, broken: 'unbounded-queue' }));
       const { statuses, loaded, alone, refused, health } = report;
       return {
         promise: 'Of ten times its capacity the daemon takes what it can do in time, refuses the rest at once and is well again within 2 s',
-        figure: `capacity ${report.capacity} turns a second, ${report.offered} asked for, 30 s: ${Object.entries(statuses)
-          .map(([status, count]) => `${status} ${count}`)
-          .join(
-            ', ',
-          )}; taken p99 ${loaded.p99Ms} ms (alone ${alone.p99Ms}), refused p99 ${refused.p99Ms} ms; /health ${health.count} times, ${health.bad.length} bad, p99 ${health.p99Ms} ms; well again after ${report.recoveryMs} ms, resident memory ${report.grownMb} MiB more at its most; seed ${seed}`,
+        figure: `capacity ${report.capacity} turns a second, ${report.offered} asked for, 30 s: ${counts(statuses)}; taken p99 ${loaded.p99Ms} ms (alone ${alone.p99Ms}), refused p99 ${refused.p99Ms} ms; /health ${health.count} times, ${health.bad.length} bad, p99 ${health.p99Ms} ms; well again after ${report.recoveryMs} ms, resident memory ${report.grownMb} MiB more at its most; seed ${seed}`,
         caught: `no bound on the queue: ${broken.join('; ')}`,
         good: faults.length === 0 && broken.length > 0,
       };
     },
     async r20() {
-      const report = await proveFairness({ turns: 200, clients: 600, seed });
-      tell(report.flooded.failed);
-      const broken = await proveFairness({ turns: 5, clients: 300, seed, broken: 'fifo-lanes' });
+      const report = await proveFairness({ turns: 200, rounds: 1, clients: 600, seed });
+      const [round] = report.rounds;
+      tell(round?.flooded.failed ?? []);
+      const broken = await proveFairness({ turns: 5, rounds: 1, clients: 300, seed, broken: 'fifo-lanes' });
+      const [late] = broken.rounds;
       progress(`R20: ${report.flood.answered} turns of the flood answered, ${report.flood.refused} refused`);
       return {
         promise: 'What one principal asks for does not make another one wait: within twice the time that it takes alone',
-        figure: `${report.flood.clients} clients of one token, ${report.idle.turns} turns of another: p50 ${report.flooded.p50Ms} ms (alone ${report.idle.p50Ms}), p99 ${report.flooded.p99Ms} ms (alone ${report.idle.p99Ms}), ${report.flooded.failed.length} refused; of the flood ${report.flood.answered} answered and ${report.flood.refused} refused; seed ${seed}`,
-        caught: `served in the order of arrival: p50 ${broken.flooded.p50Ms} ms (alone ${broken.idle.p50Ms}), ${broken.flooded.failed.length} refused`,
+        figure: `${report.flood.clients} clients of one token, ${round?.idle.turns} turns of another: p50 ${round?.flooded.p50Ms} ms (alone ${round?.idle.p50Ms}), p99 ${round?.flooded.p99Ms} ms (alone ${round?.idle.p99Ms}), ${round?.flooded.failed.length} refused; of the flood ${report.flood.answered} answered and ${report.flood.refused} refused; seed ${seed}`,
+        caught: `served in the order of arrival: p50 ${late?.flooded.p50Ms} ms (alone ${late?.idle.p50Ms}), ${late?.flooded.failed.length} refused`,
         good: isFair(report) && !isFair(broken),
       };
     },

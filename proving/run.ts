@@ -5,23 +5,20 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { freezeBundle, root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
+import { counts, type Proof, type Proofs, tell, total } from './lib/proof.ts';
 import { freshSeed } from './lib/random.ts';
 import { straceMissing } from './lib/strace.ts';
-import { kinds, proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
+import { proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
 import { doorProofs } from './run-doors.ts';
 import { loadProofs } from './run-load.ts';
+import { ownerProofs } from './run-owners.ts';
 
 /** `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. */
-interface Outcome {
+interface Outcome extends Proof {
   readonly id: string;
-  readonly promise: string;
-  readonly figure: string;
-  /** What the same harness found in the broken build. */
-  readonly caught: string;
   readonly seconds: number;
-  readonly good: boolean;
 }
 
 const { values } = parseArgs({
@@ -36,15 +33,14 @@ const seed = values.seed === undefined ? freshSeed() : Number(values.seed);
 const wanted = values.only?.toLowerCase().split(',');
 const progress = (line: string): void => console.log(line);
 
-const proofs: Readonly<Record<string, () => Promise<Omit<Outcome, 'id' | 'seconds'>>>> = {
+const proofs: Proofs = {
   async r1() {
     const report = await proveAckedSurvives({ rounds: Number(values.kills), seed, progress });
-    for (const line of problems(report)) console.error(`  ${line}`);
+    tell(problems(report));
     const broken = await proveAckedSurvives({ rounds: 10, seed, broken: 'ack-before-commit', progress });
-    const acked = Object.values(report.acked).reduce((sum, count) => sum + count, 0);
     return {
       promise: 'What was acknowledged survives kill -9, whole and once',
-      figure: `${report.kills} kills, 8 clients, ${acked} acknowledged of ${report.sent} sent (${kinds.map((kind) => `${kind} ${report.acked[kind]}`).join(', ')}): ${report.lost.length} lost, ${report.doubled.length} doubled, ${report.torn.length} torn, ${report.unexpected.length} unexpected answers; ready again after ${report.restartMs.median} ms (median), ${report.restartMs.max} ms (max); seed ${seed}`,
+      figure: `${report.kills} kills, 8 clients, ${total(report.acked)} acknowledged of ${report.sent} sent (${counts(report.acked)}): ${report.lost.length} lost, ${report.doubled.length} doubled, ${report.torn.length} torn, ${report.unexpected.length} unexpected answers; ready again after ${report.restartMs.median} ms (median), ${report.restartMs.max} ms (max); seed ${seed}`,
       caught: `acknowledged before the commit, ${broken.kills} kills: ${broken.lost.length} lost`,
       good: problems(report).length === 0 && broken.lost.length > 0,
     };
@@ -54,33 +50,29 @@ const proofs: Readonly<Record<string, () => Promise<Omit<Outcome, 'id' | 'second
     if (missing !== undefined)
       return { promise: 'No acknowledgement leaves before its bytes are synced', figure: `not run: ${missing}`, caught: '-', good: false };
     const report = await proveSyncBeforeAck({ each: 100, progress });
-    for (const line of [...report.early, ...report.unseen]) console.error(`  ${line}`);
+    tell([...report.early, ...report.unseen]);
     const broken = await proveSyncBeforeAck({ each: 20, broken: 'synchronous-normal', progress });
     return {
       promise: 'No acknowledgement leaves before its bytes are synced',
-      figure: `${report.acks} acknowledgements (${Object.entries(report.byKind)
-        .map(([kind, count]) => `${kind} ${count}`)
-        .join(', ')}), ${report.syncs} syncs: ${report.early.length} before the sync, ${report.unseen.length} not seen in the trace`,
+      figure: `${report.acks} acknowledgements (${counts(report.byKind)}), ${report.syncs} syncs: ${report.early.length} before the sync, ${report.unseen.length} not seen in the trace`,
       caught: `synchronous=NORMAL: ${broken.early.length} of ${broken.acks} before the sync`,
       good: report.early.length === 0 && report.unseen.length === 0 && broken.early.length >= broken.acks * 0.9,
     };
   },
   async r23() {
     const report = await proveAuthorityMatrix({ progress });
-    for (const line of report.wrong) console.error(`  ${line}`);
+    tell(report.wrong);
     const broken = await proveAuthorityMatrix({ broken: 'method-without-scope', progress });
-    const total = Object.values(report.cells).reduce((sum, count) => sum + count, 0);
     return {
       promise: 'Every method and route gives each token exactly what its scopes open',
-      figure: `${total} cells (${Object.entries(report.cells)
-        .map(([kind, count]) => `${kind} ${count}`)
-        .join(', ')}): ${report.wrong.length} wrong`,
+      figure: `${total(report.cells)} cells (${counts(report.cells)}): ${report.wrong.length} wrong`,
       caught: `one method without scope check: ${broken.wrong.length} cells wrong`,
       good: report.wrong.length === 0 && broken.wrong.length > 0,
     };
   },
   ...doorProofs({ seed, progress }),
   ...loadProofs({ seed, progress }),
+  ...ownerProofs({ seed, progress }),
 };
 
 function problems(report: R1Report): string[] {

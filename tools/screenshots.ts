@@ -7,6 +7,7 @@ import { type Product, startProduct } from '../e2e/lib/product.ts';
 /** Takes the pictures of docs/pictures from the built daemon, in a real browser: `node tools/screenshots.ts [folder]`. */
 const folder = process.argv[2] ?? join(import.meta.dirname, '..', 'docs', 'pictures');
 
+const usage = { input: 412, output: 96, cacheRead: 256 };
 const explanation = [
   'A **gateway** stands between clients and the services behind them. For agents it does three things:\n\n',
   '1. *Authenticates* each caller and checks what it may do\n2. *Orders* turns, so that one conversation never runs twice at once\n3. *Records* what was used, and what it cost\n\n',
@@ -40,6 +41,28 @@ async function fill(product: Product): Promise<void> {
     await product.call('agent.execute', { message, sessionKey: `ada:desk-${at}`, agentId: at % 2 === 0 ? 'scout' : 'default' });
 }
 
+const moves = ['the caches', 'the name', 'the first ten builds', 'the old machine', 'the backups', 'the night watch'];
+const memories: readonly { readonly content: string; readonly memoryType: string; readonly tags: readonly string[]; readonly trustLevel?: string }[] =
+  [
+    { content: 'The backup of the build machine runs at four in the morning.', memoryType: 'semantic', tags: ['build', 'backup'] },
+    { content: 'Deployments happen on Tuesdays and Thursdays, never on a Friday.', memoryType: 'procedural', tags: ['release'] },
+    { content: 'The move of the build machine was postponed once, because a disk was late.', memoryType: 'episodic', tags: ['build'] },
+    { content: 'A vendor page claims that its caches never need a backup.', memoryType: 'semantic', tags: ['backup'], trustLevel: 'external' },
+  ];
+
+/** What the pages on memory, context and spend show. */
+async function fillMemory(product: Product): Promise<string> {
+  for (const memory of memories) await product.call('memory.store', memory);
+  let conversationRef = '';
+  for (const [at, part] of [...moves, ...moves, ...moves].entries()) {
+    const message = `How do we move ${part}? ${`Last time ${part} took longer than planned. `.repeat(6)}`;
+    ({ conversationRef } = (await product.call('agent.execute', { message, sessionKey: 'ada:move' })) as { conversationRef: string });
+    if (at % 3 === 2) await product.call('session.compact', { conversationRef });
+  }
+  for (const part of moves.slice(0, 3)) await product.call('agent.execute', { message: `And ${part}, are we done with it?`, sessionKey: 'ada:move' });
+  return conversationRef;
+}
+
 function newestQuestion(body: unknown): string {
   const text = JSON.stringify(body);
   return Object.keys(answers).find((question) => text.includes(question)) ?? '';
@@ -68,9 +91,22 @@ async function openChat(page: Page): Promise<void> {
 
 await mkdir(folder, { recursive: true });
 await using product = await startProduct({
-  provider: { answer: ({ body }) => ({ text: answers[newestQuestion(body)] ?? 'Certainly.', usage: { input: 412, output: 96 } }) },
+  provider: {
+    answer: ({ path, body }) =>
+      path.endsWith('/chat/completions')
+        ? {
+            text: answers[newestQuestion(body)] ?? 'First the copy, then the switch of the name; ten builds are watched before the old one goes.',
+            usage,
+          }
+        : undefined,
+  },
+  config: {
+    agents: { default: { name: 'Gate', model: 'local/test-model', budgets: { perHourTokens: 60_000, perDayUsd: 0.05 } } },
+    embedding: { provider: 'hashing' },
+  },
 });
 await using browser = await startBrowser();
+const moveRef = await fillMemory(product);
 await fill(product);
 const link = `${product.url}/#token=${product.token}`;
 
@@ -93,6 +129,18 @@ for (const look of [
     await open(page, 'Conversations');
     await page.getByRole('link', { name: 'Which agents were busy yesterday?' }).waitFor();
     await take(page, 'conversations');
+    await page.goto(`${product.url}/conversations/${moveRef}`);
+    await page.getByRole('treeitem').first().click();
+    await take(page, 'conversation');
+    await open(page, 'Memory');
+    await page.getByRole('searchbox', { name: 'Search the memories' }).fill('backup of the build machine');
+    await page.locator('.reasons').first().waitFor();
+    await page.getByRole('heading', { name: 'By type' }).waitFor();
+    await take(page, 'memory');
+    await open(page, 'Spend');
+    await page.getByRole('meter').first().waitFor();
+    await page.getByText('By agent').waitFor();
+    await take(page, 'spend');
     await open(page, 'Events');
     await product.call('agent.execute', { message: 'Summarise the release notes of this week', sessionKey: 'ada:desk-1' });
     await product.call('agents.resume', { agentId: 'night-shift' });

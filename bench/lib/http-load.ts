@@ -4,7 +4,9 @@ import { percentile } from './stats.ts';
 export interface HttpLoad {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Sent with each request; or these, one after the other. */
   readonly body: unknown;
+  readonly bodies?: readonly unknown[];
   readonly connections: number;
   readonly ms: number;
   /** Counts deltas, and an answer is good only when `[DONE]` came. */
@@ -21,6 +23,7 @@ export interface HttpLoadResult {
   readonly wallMs: number;
   readonly deltas: number;
   readonly p50: number;
+  readonly p95: number;
   readonly p99: number;
   readonly max: number;
   /** Time to the first delta with text. */
@@ -42,12 +45,7 @@ const maxErrors = 200;
  */
 export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
   const url = new URL(load.url);
-  const payload = Buffer.from(JSON.stringify(load.body));
-  const headers = { host: url.host, 'content-type': 'application/json', 'content-length': payload.length, ...load.headers };
-  const head = Object.entries(headers)
-    .map(([name, value]) => `${name}: ${value}\r\n`)
-    .join('');
-  const request = Buffer.concat([Buffer.from(`POST ${url.pathname} HTTP/1.1\r\n${head}\r\n`), payload]);
+  const requests = (load.bodies ?? [load.body]).map((body) => requestOf(url, load.headers, body));
   const latencies: number[] = [];
   const firsts: number[] = [];
   const errors: Record<string, number> = {};
@@ -75,8 +73,8 @@ export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
       }
       reader = new AnswerReader(load.stream);
       sentAt = performance.now();
+      socket.write(requests[sent % requests.length] ?? '');
       sent += 1;
-      socket.write(request);
     };
     const finish = (): void => {
       const now = performance.now();
@@ -118,11 +116,21 @@ export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
     wallMs,
     deltas,
     p50: percentile(latencies, 0.5),
+    p95: percentile(latencies, 0.95),
     p99: percentile(latencies, 0.99),
     max: latencies.at(-1) ?? NaN,
     ttft50: percentile(firsts, 0.5),
     ttft99: percentile(firsts, 0.99),
   };
+}
+
+function requestOf(url: URL, more: HttpLoad['headers'], body: unknown): Buffer {
+  const payload = Buffer.from(JSON.stringify(body));
+  const headers = { host: url.host, 'content-type': 'application/json', 'content-length': payload.length, ...more };
+  const head = Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
+  return Buffer.concat([Buffer.from(`POST ${url.pathname} HTTP/1.1\r\n${head}\r\n`), payload]);
 }
 
 /** Reads one HTTP/1.1 answer, by length or chunked, and counts the deltas that carry text. */

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { completionNames, completions, type Sample, type Samples } from '../scenarios/completions.ts';
+import type { ConversationSamples } from '../scenarios/conversations.ts';
 import type { FanoutSample } from '../scenarios/fanout.ts';
+import type { HistorySamples } from '../scenarios/history.ts';
 import type { LoopSample } from '../scenarios/loop.ts';
 import type { RpcSample } from '../scenarios/rpc.ts';
 import type { SoakSample } from '../scenarios/soak.ts';
@@ -15,6 +17,8 @@ export interface Figures {
   readonly start: ReadonlyMap<string, readonly number[]>;
   readonly loop: readonly LoopSample[];
   readonly soak: SoakSample | undefined;
+  readonly history: HistorySamples;
+  readonly conversations: ConversationSamples;
 }
 
 function number(value: number, digits = 2): string {
@@ -101,6 +105,18 @@ export function figureTables(figures: Figures): string {
     parts.push(
       `### Soak\n\n${turns} turns and ${connects} clients that vanished (${unanswered} of them before the first byte): resident memory after each fifth of them: ${looksMb.map((mb) => number(mb, 1)).join(', ')} MB.`,
     );
+  }
+  if (figures.history.size > 0) {
+    const rows = [...figures.history].map(([name, rounds]) => `| ${name} | ${number(median(rounds), 0)} |`);
+    parts.push(
+      ['### A turn of a conversation, in a window of 2048 tokens', '', '| history and memory | CPU µs per turn |', '|---|--:|', ...rows].join('\n'),
+    );
+  }
+  if (figures.conversations.size > 0) {
+    const rows = [...figures.conversations].map(
+      ([name, rounds]) => `| session.${name} | ${number(median(rounds.map(({ p50 }) => p50)))} / ${number(median(rounds.map(({ p95 }) => p95)))} |`,
+    );
+    parts.push(['### Conversations of 200 messages', '', '| method | p50 / p95 ms |', '|---|--:|', ...rows].join('\n'));
   }
   if (figures.start.size > 0) {
     const rows = [...figures.start].map(

@@ -80,11 +80,24 @@ export async function startReference(options: ReferenceOptions): Promise<{ reado
 }
 
 export interface Product extends Subject {
+  /** Where its database lies, for what is put there while it is stopped. */
+  readonly dataDir: string;
   dispose(): void;
 }
 
+export interface ProductOptions {
+  /** Further agents, by id. */
+  readonly agents?: Readonly<Record<string, object>>;
+  readonly embedding?: object;
+  /** Tokens of the window of the models; that of the product's table otherwise. */
+  readonly contextWindow?: number;
+  /** Arguments of Node before the file; a broken build is made by `--import`. */
+  readonly nodeArgs?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** The built daemon with a home of its own, the fake provider and one agent; undefined when it is not built. */
-export async function product(upstreamUrl: string): Promise<Product | undefined> {
+export async function product(upstreamUrl: string, options: ProductOptions = {}): Promise<Product | undefined> {
   if (!existsSync(productEntry)) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'bench-product-'));
   const home = join(folder, 'home');
@@ -107,11 +120,16 @@ export async function product(upstreamUrl: string): Promise<Product | undefined>
         type: 'openai-compatible',
         baseUrl: `${upstreamUrl}/v1`,
         apiKey: 'sk-mock',
-        models: ['mock-fast', 'mock-p10'].map((id) => ({ id, cost })),
+        models: ['mock-fast', 'mock-p10'].map((id) => ({
+          id,
+          cost,
+          ...(options.contextWindow !== undefined && { contextWindow: options.contextWindow, maxTokens: 256 }),
+        })),
       },
     },
     models: { discover: false },
-    agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1000 } },
+    agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1000 }, ...options.agents },
+    ...(options.embedding !== undefined && { embedding: options.embedding }),
   };
   // JSON is YAML.
   writeFileSync(join(home, 'config.yaml'), JSON.stringify(config, undefined, 2), { mode: 0o600 });
@@ -121,14 +139,15 @@ export async function product(upstreamUrl: string): Promise<Product | undefined>
     start: ({ probe = false } = {}) =>
       start({
         probe,
-        args: [productEntry, 'start'],
-        env: { GATEHOUSE_HOME: home },
+        args: [...(options.nodeArgs ?? []), productEntry, 'start'],
+        env: { GATEHOUSE_HOME: home, ...options.env },
         healthUrl: `${url}/health`,
         cpu: serverCpu,
         timeoutMs: 30_000,
         log: join(folder, 'log.ndjson'),
       }),
     target: (running) => ({ name: 'product', url, headers, model: (name) => `mock/${name}`, pid: running.pid }),
+    dataDir: join(home, 'data'),
     dispose: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

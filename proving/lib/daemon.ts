@@ -22,8 +22,8 @@ export const operatorToken = 'operator-token-of-the-proving-ground-0123456789';
 export interface DaemonOptions {
   readonly home: string;
   readonly port: number;
-  /** A file of proving/broken, by name: the daemon then runs from its sources with that fault built in. */
-  readonly broken?: string;
+  /** Files of proving/broken, by name: the daemon then runs from its sources with these faults built in. */
+  readonly broken?: string | readonly string[];
   /** Null: no GATEHOUSE_TOKEN, as on a first start. */
   readonly token?: string | null;
   readonly env?: Readonly<Record<string, string>>;
@@ -60,6 +60,8 @@ export interface Daemon {
   stop(withinMs?: number): Promise<Exit>;
 }
 
+const faultsOf = ({ broken = [] }: DaemonOptions): readonly string[] => (typeof broken === 'string' ? [broken] : broken);
+
 /** Keeps the newest part of a stream of text. */
 function tail(stream: NodeJS.ReadableStream | null) {
   let text = '';
@@ -73,11 +75,12 @@ function tail(stream: NodeJS.ReadableStream | null) {
 /** Starts a daemon without waiting for it. Its environment holds only what is named here. */
 export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   const token = options.token === undefined ? operatorToken : options.token;
-  const fault = options.broken === undefined ? undefined : join(root, 'proving/broken', `${options.broken}.ts`);
-  if (fault !== undefined && !existsSync(fault)) throw new Error(`there is no broken build ${options.broken}`);
-  const entry = fault === undefined ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources;
+  const faults = faultsOf(options).map((name) => join(root, 'proving/broken', `${name}.ts`));
+  const missing = faults.find((file) => !existsSync(file));
+  if (missing !== undefined) throw new Error(`there is no broken build ${missing}`);
+  const entry = faults.length === 0 ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources;
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
-  const imports = [...(fault === undefined ? [] : [fault]), ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
+  const imports = [...faults, ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
   const node = [process.execPath, entry, '--home', options.home, '--port', String(options.port), ...(options.args ?? [])];
   const [command = '', ...args] = [...(options.under ?? []), ...node];
   const child = spawn(command, args, {
@@ -87,7 +90,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
       HOME: options.workingDir ?? options.home,
       // The storage threads take no flags of the main thread, but they do take these. Sources leave no cache beside them.
       ...(imports.length > 0 && { NODE_OPTIONS: imports.map((file) => `--import="${pathToFileURL(file).href}"`).join(' ') }),
-      ...(fault !== undefined && { NODE_DISABLE_COMPILE_CACHE: '1' }),
+      ...(faults.length > 0 && { NODE_DISABLE_COMPILE_CACHE: '1' }),
       ...(token !== null && { GATEHOUSE_TOKEN: token }),
       ...options.env,
     },
@@ -151,11 +154,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   }
   const readyMs = performance.now() - startedAt;
   // Some threads load a part of themselves after they are ready.
-  while (options.broken !== undefined && !daemon.stderr().includes(`broken build: ${options.broken}`)) {
+  const absent = (): string | undefined => faultsOf(options).find((name) => !daemon.stderr().includes(`broken build: ${name}`));
+  while (absent() !== undefined) {
     if (performance.now() < deadline) await pause(10);
     else {
       await daemon.kill();
-      throw new Error(`the fault ${options.broken} was not built in: its module was never loaded\n${logOf(daemon)}`);
+      throw new Error(`the fault ${absent()} was not built in: its module was never loaded\n${logOf(daemon)}`);
     }
   }
   return { ...daemon, readyMs };

@@ -7,6 +7,11 @@ export function nonceOf(parts: readonly (string | number)[]): string {
 
 const noncePattern = /nonce-[A-Za-z0-9-]+?-end/g;
 
+/** Nonces in a text or in what a provider was sent, each once, in their order. */
+export function noncesIn(value: unknown): string[] {
+  return [...new Set((typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).match(noncePattern))];
+}
+
 /** Text of the user's message that carries a nonce, and the text of the answer to it. */
 export const askWith = (nonce: string) => `Please note ${nonce}`;
 export const answerTo = (nonce: string) => `noted ${nonce}`;
@@ -17,6 +22,25 @@ export function startEchoProvider(): Promise<FakeProvider> {
     journal: 0,
     answer: (request) =>
       request.path.endsWith('/chat/completions') ? { text: answerTo(newestNonce(request)), usage: { input: 20, output: 10 } } : undefined,
+  });
+}
+
+/** The same; a review of a conversation finds in it each message that carries a nonce. */
+export function startReviewingProvider(options: { readonly delayMs?: number; readonly journal?: number } = {}): Promise<FakeProvider> {
+  return startFakeProvider({
+    journal: options.journal ?? 0,
+    answer: (request) => {
+      if (!request.path.endsWith('/chat/completions')) return undefined;
+      const text = JSON.stringify(request.body);
+      if (!text.includes('You review a conversation'))
+        return {
+          text: answerTo(newestNonce(request)),
+          usage: { input: 20, output: 10 },
+          ...(options.delayMs !== undefined && { delayMs: options.delayMs }),
+        };
+      const found = new Set(text.match(noncePattern));
+      return { text: JSON.stringify([...found].map((nonce) => ({ content: `The user cares for ${nonce}`, type: 'semantic' }))) };
+    },
   });
 }
 

@@ -34,7 +34,24 @@ test('help names the commands and the exit codes', async () => {
   await using user = await createUser();
   const { code, out } = await user.run({ args: ['--help'] });
   expect(code).toBe(0);
-  for (const command of ['start', 'status', 'chat', 'call', 'logs', 'sessions', 'agents', 'models', 'media', 'tokens', 'backup', 'restore', 'doctor'])
+  for (const command of [
+    'start',
+    'status',
+    'chat',
+    'call',
+    'logs',
+    'sessions',
+    'context',
+    'memory',
+    'usage',
+    'agents',
+    'models',
+    'media',
+    'tokens',
+    'backup',
+    'restore',
+    'doctor',
+  ])
     expect(out).toMatch(new RegExp(`^  ${command} `, 'm'));
   expect(out).toContain('No daemon answers');
 });

@@ -26,6 +26,8 @@ function event<Payload extends z.ZodType>(declaration: EventDeclaration<Payload>
 const timestamp = EpochMs;
 const turn = { turnId: z.string(), traceId: z.string(), origin: TurnOrigin };
 const risk = z.enum(['low', 'medium', 'high']);
+/** Trajectory events carry counts alone (json-rpc.md §6). */
+const counted = z.strictObject({ agentId: AgentId, count: z.int().min(0), timestamp });
 
 /** Every event kind that exists so far (http-gateway.md §6). `timestamp` is in milliseconds since the epoch. */
 export const events = {
@@ -56,8 +58,19 @@ export const events = {
   'session:created': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'The first turn of a conversation was stored.',
+    summary: 'The first turn of a conversation was stored, or a fork of another one.',
     payload: z.strictObject({ ...conversationIdentity, timestamp }),
+  }),
+  'session:expired': event({
+    category: 'Sessions',
+    visibility: 'owner',
+    summary:
+      'A conversation was reset, by a call or by the policy of its agent, cleared or deleted: what was said in it is no longer sent to the model.',
+    payload: z.strictObject({
+      ...conversationIdentity,
+      reason: z.enum(['reset', 'reset_conversation', 'deleted', 'daily', 'idle']),
+      timestamp,
+    }),
   }),
   'audit:event': event({
     category: 'Security',
@@ -85,6 +98,19 @@ export const events = {
       agentId: AgentId.optional(),
       conversationRef: z.string().optional(),
       traceId: z.string().optional(),
+      timestamp,
+    }),
+  }),
+  'security:memory_tainted': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'What somebody wanted remembered looks like an order to the model: it was stored as `external`, or refused.',
+    payload: z.strictObject({
+      agentId: AgentId,
+      originalTrustLevel: z.enum(['system', 'learned', 'external']),
+      adjustedTrustLevel: z.enum(['external', 'blocked']),
+      patterns: z.array(z.string()),
+      blocked: z.boolean(),
       timestamp,
     }),
   }),
@@ -149,6 +175,64 @@ export const events = {
       estimated: z.boolean(),
       latencyMs: z.number().min(0),
       responseId: z.string().optional(),
+      timestamp,
+    }),
+  }),
+  'learning:memory_demoted': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'Memories that are not used, or that turns failed with, were demoted.',
+    payload: counted,
+  }),
+  'learning:memory_evicted': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'Memories that expired, faded or were beyond the limits were deleted.',
+    payload: counted,
+  }),
+  'learning:lifecycle_swept': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'A sweep of the lifecycle ended; `count` is the entries that it looked at.',
+    payload: counted,
+  }),
+  'learning:memory_failure_attributed': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'Turns that memories had been recalled into failed; `count` is the memories that it was booked on.',
+    payload: counted,
+  }),
+  'reflect:admitted': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'A review of conversations stored memories; `count` is how many.',
+    payload: counted,
+  }),
+  'reflect:funnel': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'A review of conversations ended: what was found in them, and what became of it.',
+    payload: z.strictObject({
+      agentId: AgentId,
+      conversationsReviewed: z.int().min(0),
+      extracted: z.int().min(0),
+      duplicates: z.int().min(0),
+      rejected: z.int().min(0),
+      admitted: z.int().min(0),
+      durationMs: z.number().min(0),
+      timestamp,
+    }),
+  }),
+  'diagnostic:billing_snapshot': event({
+    category: 'Diagnostics',
+    visibility: 'admin',
+    summary:
+      'What the model calls of the last 24 hours used, by provider: once an hour while calls are made, and with the warning of a budget. Costs are in US dollars; calls whose price is not known add nothing to them.',
+    payload: z.strictObject({
+      providers: z.array(
+        z.strictObject({ provider: z.string(), totalCost: z.number().min(0), totalTokens: z.int().min(0), callCount: z.int().min(0) }),
+      ),
+      totalCost: z.number().min(0),
       timestamp,
     }),
   }),

@@ -13,24 +13,29 @@ export { ResponseStreamEvent } from './http/v1-responses-events.ts';
 export { EmbeddingRequest, EmbeddingResponse } from './http/v1-embeddings.ts';
 export { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './http/api-chat.ts';
 export { ApiAgents, ApiChannels, ApiChatHistory } from './http/api-lists.ts';
+export { ApiMemorySearch, ApiMemoryStats } from './http/api-memory.ts';
 export { ActivityList, EventGap } from './http/events.ts';
 export { MediaId, MediaInfo, MediaList, MediaPage } from './http/media.ts';
 export { V1Error } from './http/v1-error.ts';
 export { Health, HealthCheck, HttpError } from './http/health.ts';
 export { RpcError, RpcId, RpcReply, RpcRequest } from './http/rpc.ts';
 export {
+  type AgentBudgets,
   AgentConfig,
   type AgentConfigInput,
   ModelName,
   type OperationType,
   operationTypes,
+  SessionReset,
   ToolPolicy,
   toolProfiles,
+  windowBudgets,
 } from './shared/agent-config.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
 export { LogLevel } from './methods/daemon.ts';
 export { type MessageAttachment, type SessionKind, type StoredMessage } from './methods/session.ts';
+export { MemoryEntry, MemoryHit, memoryLimits, MemoryStats } from './methods/memory.ts';
 export { TokenId } from './methods/tokens.ts';
 export { ModelCost } from './methods/models.ts';
 export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';

@@ -1,14 +1,19 @@
 import type * as z from 'zod';
 import { agent } from './methods/agent.ts';
 import { agents } from './methods/agents.ts';
+import { capabilities } from './methods/capabilities.ts';
 import { config } from './methods/config.ts';
+import { context } from './methods/context.ts';
 import { daemon } from './methods/daemon.ts';
 import { gateway } from './methods/gateway.ts';
+import { memory } from './methods/memory.ts';
+import { memoryLife } from './methods/memory-life.ts';
 import { models } from './methods/models.ts';
 import { rpc } from './methods/rpc.ts';
 import { session } from './methods/session.ts';
 import { system } from './methods/system.ts';
 import { tokens } from './methods/tokens.ts';
+import { usage } from './methods/usage.ts';
 
 /** Every registered JSON-RPC method (json-rpc.md §4). A method that is not here answers -32601. */
 export const contract = {
@@ -16,12 +21,17 @@ export const contract = {
   ...rpc,
   ...agent,
   ...agents,
+  ...capabilities,
   ...config,
+  ...context,
   ...daemon,
   ...gateway,
+  ...memory,
+  ...memoryLife,
   ...models,
   ...session,
   ...tokens,
+  ...usage,
 };
 
 export type Contract = typeof contract;

@@ -2,12 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { SessionKey } from './shared/session.ts';
 
 describe('SessionKey', () => {
-  it.each([[{ userId: 'ada', channelId: 'desk' }], ['ada:desk'], ['☃é:日本:😀'], [`${'%25'.repeat(256)}:${'%3a'.repeat(256)}:${'x'.repeat(256)}`]])(
-    'takes %j',
-    (key) => {
-      expect(SessionKey.safeParse(key).success).toBe(true);
-    },
-  );
+  it.each([
+    [{ userId: 'ada', channelId: 'desk' }],
+    ['ada:desk'],
+    ['ada:desk:team:7'],
+    ['ada:desk::7'],
+    [{ userId: 'ada', channelId: 'desk', threadId: '7' }],
+    ['☃é:日本:😀'],
+    [`${'%25'.repeat(256)}:${'%3a'.repeat(256)}:${'x'.repeat(256)}`],
+  ])('takes %j', (key) => {
+    expect(SessionKey.safeParse(key).success).toBe(true);
+  });
 
   // What is no Unicode would be stored as U+FFFD, and different keys would become one; a part that is longer than its object form could not be printed again.
   it.each([
@@ -17,7 +22,11 @@ describe('SessionKey', () => {
     [`${'%'.repeat(257)}:desk`],
     ['a'],
     ['a:'],
-    ['a:b:c:d'],
+    ['a:b:'],
+    ['a:b::'],
+    ['a:b:c:'],
+    ['a:b:c:d:e'],
+    [{ userId: 'a', channelId: 'b', threadId: '' }],
   ])('refuses %j', (key) => {
     expect(SessionKey.safeParse(key).success).toBe(false);
   });

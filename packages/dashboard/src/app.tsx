@@ -6,8 +6,8 @@ import { isAuthenticationError, isConnectionError } from './data/errors.ts';
 import { openLive } from './data/live.ts';
 import { createCallHistory } from './data/past-calls.ts';
 import { createStore } from './data/store.ts';
-import { createTitles } from './data/titles.ts';
 import { clearTab, keepToken, takeToken } from './data/token.ts';
+import { createTurnCosts } from './data/turn-costs.ts';
 import { Login } from './login.tsx';
 import { navigate } from './router.ts';
 import { Shell } from './shell.tsx';
@@ -28,7 +28,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
   const endSession = useCallback(() => {
     const session = current.current;
     current.current = undefined;
-    for (const part of session === undefined ? [] : [session.live, session.chats, session.titles, session.pastCalls]) part.close();
+    for (const part of session === undefined ? [] : [session.live, session.chats, session.pastCalls]) part.close();
   }, []);
 
   const leave = useCallback(
@@ -57,7 +57,9 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
         live,
         agents,
         chats: createChatStore(connection.client, connection.defaultAgentId),
-        titles: createTitles(connection.client),
+        turnCosts: createTurnCosts(live, async () =>
+          (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),
+        ),
         pastCalls: createCallHistory(),
         logOut: () => {
           leave();

@@ -5,6 +5,8 @@ import { ChatPage } from './pages/chat/chat-page.tsx';
 import { ConversationsPage } from './pages/conversations/conversations-page.tsx';
 import { EventsPage } from './pages/events/events-page.tsx';
 import { ExplorerPage } from './pages/explorer/explorer-page.tsx';
+import { MemoryPage } from './pages/memory/memory-page.tsx';
+import { SpendPage } from './pages/spend/spend-page.tsx';
 import { TokensPage } from './pages/tokens/tokens-page.tsx';
 import { navigate, usePath } from './router.ts';
 import { StatusButton } from './status.tsx';
@@ -25,7 +27,9 @@ interface Section {
 /** All are part of the first load: a page must open while the gateway restarts, and after its build was replaced. */
 const sections: readonly Section[] = [
   { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
-  { path: '/conversations', name: 'Conversations', icon: 'list', draw: () => <ConversationsPage /> },
+  { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
+  { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
+  { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },
   { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
   { path: '/agents', name: 'Agents & models', icon: 'agent', draw: () => <AgentsPage /> },
   { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },

@@ -7,13 +7,13 @@ import { operation, type Tx } from './kernel/db/operation.ts';
 
 /** The row that comes before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
 export const openTurn = operation('turns.open', async (tx, input: TurnOpening): Promise<void> => {
-  await recordTurn(tx, input.turn, []);
+  await recordTurn(tx, input.turn, [], null);
   await keepAlongside(tx, input.alongside);
 });
 
 /** The one transaction of a turn bound to a request: messages, usage, cost, terminal row and what its caller keeps with it, all or none (decisions §7). */
 export const commitTurn = operation('turns.commit', async (tx, input: TurnCommit): Promise<{ readonly created: boolean }> => {
-  await recordTurn(tx, input.turn, input.calls);
+  await recordTurn(tx, input.turn, input.calls, input.conversation === null ? null : input.turn.conversationRef);
   await keepAlongside(tx, input.alongside);
   return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
 });

@@ -1,5 +1,6 @@
 import { AgentConfig, AgentId, LogLevel } from '@gatehouse/contract';
 import * as z from 'zod';
+import { BudgetsConfig } from './features/budgets/config.ts';
 import { MediaConfig } from './features/media/config.ts';
 import { ObservabilityConfig } from './features/observability/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
@@ -11,6 +12,7 @@ export const RootConfig = z.strictObject({
   providers: ProvidersConfig.default({}).describe('Model providers by id.'),
   models: ModelsConfig.prefault({}).describe('What holds for all models.'),
   agents: z.record(AgentId, AgentConfig).default({}).describe('Agents by id; `default` exists even when it is not listed.'),
+  budgets: BudgetsConfig.prefault({}).describe('Hard caps over all agents together; each agent has its own beside them.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
   media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),

@@ -1,3 +1,4 @@
+import { dropReviewMark } from './features/memory/review-store.ts';
 import { forgetReceipts } from './features/receipts/store.ts';
 import { type Archival, archiveConversation, type ConversationRow } from './features/sessions/store.ts';
 import { operation } from './kernel/db/operation.ts';
@@ -6,5 +7,6 @@ import { operation } from './kernel/db/operation.ts';
 export const deleteConversation = operation('sessions.delete', async (tx, input: Archival): Promise<ConversationRow> => {
   const conversation = await archiveConversation(tx, input);
   await forgetReceipts(tx, conversation.ref);
+  await dropReviewMark(tx, conversation.ref);
   return conversation;
 });

@@ -24,7 +24,7 @@ export interface ServerOptions {
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
   readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
-  readonly redactor: Pick<Redactor, 'redact'>;
+  readonly redactor: Pick<Redactor, 'redact' | 'hide'>;
   /** Ends the process when its event loop is held for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;
   /** True when something outside starts the daemon again after its end. */

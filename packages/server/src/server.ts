@@ -1,9 +1,16 @@
+import { abortOpenTurns, bookWork, openWork } from './book-work.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
+import { resetConversation, resetSession } from './reset-conversation.ts';
+import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { RootConfig } from './config-schema.ts';
 import { createAgents } from './features/agents/agents.ts';
+import { createBudgets } from './features/budgets/budgets.ts';
+import { createContext } from './features/context/context.ts';
 import { createMedia } from './features/media/media.ts';
 import { createEvents } from './features/events/events.ts';
+import { createMemory } from './features/memory/memory.ts';
+import { createMemoryLife } from './features/memory/memory-life.ts';
 import { createModelMethods } from './features/models/methods.ts';
 import { createMetrics } from './features/observability/metrics.ts';
 import { createReceipts } from './features/receipts/receipts.ts';
@@ -13,9 +20,11 @@ import { createSettings } from './features/settings/settings.ts';
 import { startMetrics } from './features/system/metrics.ts';
 import { createSystem } from './features/system/system.ts';
 import { createTokens } from './features/tokens/tokens.ts';
+import { createAnnouncer } from './features/turns/announce.ts';
 import { createTurnMethods } from './features/turns/methods.ts';
-import { primaryModel } from './features/turns/resolve-target.ts';
-import { createTurns } from './features/turns/turns.ts';
+import { defaultAgentOf, modelsFor, ownModel, primaryModel } from './features/turns/resolve-target.ts';
+import { reserveForTurn } from './features/turns/store.ts';
+import { createTurns, type TurnsDeps } from './features/turns/turns.ts';
 import { createWebFetchTool } from './features/web/tool.ts';
 import { createWorkspaceTools } from './features/workspace/tools.ts';
 import { createControlSocket } from './gateway/control-socket.ts';
@@ -32,8 +41,10 @@ import { watchLoad } from './kernel/lifecycle/load.ts';
 import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
 import { createModels } from './llm/create-models.ts';
 import { probeHttp } from './llm/discover.ts';
+import { countTokens } from './llm/count-tokens.ts';
 import { createEmbedder } from './llm/embeddings.ts';
 import { loadTransport } from './llm/wire/upstream.ts';
+import { createMessageRoom } from './runtime/context-room.ts';
 import { createFence } from './runtime/fence.ts';
 import { createInjectionMonitor } from './runtime/injection-monitor.ts';
 import { buildSystemPrompt } from './runtime/prompt.ts';
@@ -144,37 +155,104 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
 
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
+  const countedGenerate = metrics.generate(models.generate);
+  const generate = traces?.generate(countedGenerate) ?? countedGenerate;
+  const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
+  if (aborted > 0) log.warn({ turns: aborted }, 'Turns that an earlier run left open are aborted');
+  const budgets = building.use(
+    await createBudgets({
+      db,
+      bus,
+      clock,
+      log: log.module('budgets'),
+      overall: config.budgets,
+      agents: agents.api,
+      models,
+      generate,
+      embedder,
+      modelsFor: (agent) => modelsFor(agent, models, ownModel(agent, models)),
+      openWork,
+      bookWork,
+      reserveForTurn,
+      announceUsed: createAnnouncer({ bus, clock }).used,
+      countAttempt: metrics.countAttempt,
+      turnsOf: lanes.ofGroup,
+    }),
+  );
+  const memory = building.use(
+    await createMemory({ db, bus, clock, log: log.module('memory'), agents: agents.api, embedder, embed: budgets.work.embed }),
+  );
   const fence = createFence({ key: options.installKey.derive('fence') });
+  const memoryLife = building.use(
+    createMemoryLife({
+      db,
+      bus,
+      clock,
+      log: log.module('memory'),
+      agents: agents.api,
+      work: budgets.work,
+      search: memory.api.search,
+      remembers: memory.remembers,
+      stored: memory.stored,
+      fence: fence.wrap,
+      operations: { find: findReviewable, read: readReviewable, keep: keepReview, fail: failReview },
+    }),
+  );
   const injections = createInjectionMonitor({ bus, clock });
   const tools = [...createWorkspaceTools(), createWebFetchTool({ egress: createEgress({ clock }) }), ...(overrides.tools ?? [])]
     .map(metrics.tool)
     .map((tool) => traces?.tool(tool) ?? tool);
-  const sessions = createSessions({
-    db,
-    bus,
-    clock,
-    agents: agents.api,
-    modelOf(agentId) {
-      const agent = agents.api.find(agentId);
-      const model = agent === undefined ? models.defaultModel() : primaryModel(agent, models);
-      return `${model.provider}/${model.modelId}`;
-    },
-    deleteConversation,
-    async alone(ref, call, run) {
-      using _lease = await lanes.acquire({
-        key: ref,
-        group: 'maintenance',
-        groupLimit: 16,
-        principalId: call.identity.principalId,
-        signal: call.signal,
-      });
-      return await run();
-    },
-    laneOf: lanes.of,
-  });
-  const countedGenerate = metrics.generate(models.generate);
-  const generate = traces?.generate(countedGenerate) ?? countedGenerate;
-  const runTurn = metrics.runTurn(createRunTurn({ models: { generate }, clock, fence, log: log.module('turns'), inspect: injections.inspect }));
+  const messageRoom = createMessageRoom(countTokens);
+  const systemPrompt: TurnsDeps['systemPrompt'] = (agent, offered, locale) =>
+    buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true, locale });
+  const roomFor: TurnsDeps['roomFor'] = (agent, [model], offered, system) =>
+    model === undefined ? 0 : messageRoom({ model, maxTokens: agent.config.maxTokens, system, tools: offered });
+  const context = building.use(
+    createContext({
+      db,
+      clock,
+      log: log.module('context'),
+      fence,
+      agents: agents.api,
+      work: budgets.work,
+      roomOf(agent) {
+        const offered = selectTools(tools, agent.config, 'rpc');
+        return roomFor(agent, [primaryModel(agent, models)], offered, systemPrompt(agent, offered));
+      },
+    }),
+  );
+  const sessions = building.use(
+    createSessions({
+      db,
+      bus,
+      clock,
+      log: log.module('sessions'),
+      agents: agents.api,
+      modelOf(agentId) {
+        const agent = agents.api.find(agentId);
+        const model = agent === undefined ? models.defaultModel() : primaryModel(agent, models);
+        return `${model.provider}/${model.modelId}`;
+      },
+      deleteConversation,
+      resetSession,
+      resetConversation,
+      compact: context.api.compact,
+      async alone(ref, call, run) {
+        using _lease = await lanes.acquire({
+          key: ref,
+          group: 'maintenance',
+          groupLimit: 16,
+          principalId: call.identity.principalId,
+          signal: call.signal,
+        });
+        return await run();
+      },
+      laneOf: lanes.of,
+    }),
+  );
+  const runTurn = metrics.runTurn(
+    createRunTurn({ models: { generate }, clock, fence, log: log.module('turns'), inspect: injections.inspect, hideSecrets: options.redactor.hide }),
+  );
   const turns = createTurns({
     db,
     bus,
@@ -183,9 +261,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     agents: agents.api,
     models,
     sessions: sessions.api,
+    applyResetPolicy: sessions.applyResetPolicy,
+    noticeMessages: sessions.noticeMessages,
     runTurn: traces?.runTurn(runTurn) ?? runTurn,
     openTurn,
     commitTurn,
+    budgetOf: budgets.budgetOf,
+    memory: memoryLife.recall,
     async inLane({ ref, agent, principalId, signal }, run) {
       const lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
       // Every turn passes here, and a `using` declaration costs as much as the lane.
@@ -196,7 +278,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       }
     },
     queued: () => lanes.counts().queued,
-    systemPrompt: (agent, offered, locale) => buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true, locale }),
+    context: context.api,
+    roomFor,
+    systemPrompt,
     fence: fence.wrap,
     inspect: injections.inspect,
     toolsFor: (agent, origin) => selectTools(tools, agent.config, origin),
@@ -206,8 +290,6 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       : undefined,
   });
   const responses = building.use(createResponses({ db, clock, log: log.module('responses') }));
-  const aborted = await turns.recover();
-  if (aborted > 0) log.warn({ turns: aborted }, 'Turns that an earlier run left open are aborted');
 
   const receipts = building.use(createReceipts({ db, clock, log: log.module('receipts'), execute: turns.api.execute }));
 
@@ -240,8 +322,12 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...settings.methods,
     ...agents.methods,
     ...tokens.methods,
+    ...budgets.methods,
+    ...memory.methods,
+    ...memoryLife.methods,
     ...sessions.methods,
-    ...createModelMethods({ models, agents: agents.api, redactText: options.redactor.redact }),
+    ...context.methods,
+    ...createModelMethods({ models, agents: agents.api, embedding: config.embedding, redactText: options.redactor.redact }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
   };
 
@@ -272,7 +358,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       models,
       primaryModel: (agent) => primaryModel(agent, models),
       agents: agents.api,
-      embedder,
+      embed:
+        embedder === undefined
+          ? undefined
+          : (texts, { identity, signal }) =>
+              budgets.work.embed({ agentId: defaultAgentOf(agents.api, identity), principalId: identity.principalId, texts, signal }),
       health,
       documents: { openapi: openApi, openrpc: openRpc, asyncapi: asyncApi },
       meter: metrics.door,

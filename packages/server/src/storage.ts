@@ -1,19 +1,40 @@
+import { abortOpenTurns, bookWork, openWork } from './book-work.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { agentMigrations } from './features/agents/migrations.ts';
 import { agentOperations } from './features/agents/store.ts';
+import { contextMigrations } from './features/context/migrations.ts';
+import { recallOperations } from './features/context/recall-store.ts';
+import { contextOperations } from './features/context/store.ts';
+import { treeOperations } from './features/context/tree-store.ts';
+import { budgetMigrations } from './features/budgets/migrations.ts';
+import { budgetOperations } from './features/budgets/store.ts';
 import { eventMigrations } from './features/events/migrations.ts';
 import { eventOperations } from './features/events/store.ts';
+import { browseOperations } from './features/memory/browse-store.ts';
+import { embeddingCacheOperations } from './features/memory/embedding-cache-store.ts';
+import { embeddingOperations } from './features/memory/embedding-store.ts';
+import { memoryDeriveOperations } from './features/memory/derive-store.ts';
+import { memoryLifeMigrations } from './features/memory/life-migrations.ts';
+import { memoryLifeOperations } from './features/memory/life-store.ts';
+import { memoryMigrations } from './features/memory/migrations.ts';
+import { memorySearchOperations } from './features/memory/search-store.ts';
 import { responseMigrations } from './features/responses/migrations.ts';
 import { responseOperations } from './features/responses/store.ts';
 import { receiptMigrations } from './features/receipts/migrations.ts';
 import { receiptOperations } from './features/receipts/store.ts';
 import { sessionMigrations } from './features/sessions/migrations.ts';
+import { forkOperations } from './features/sessions/fork-store.ts';
+import { indexOperations } from './features/sessions/index-store.ts';
+import { resetOperations } from './features/sessions/reset-store.ts';
+import { searchOperations } from './features/sessions/search-store.ts';
 import { sessionOperations } from './features/sessions/store.ts';
 import { tokenMigrations } from './features/tokens/migrations.ts';
 import { tokenOperations } from './features/tokens/store.ts';
 import { turnMigrations } from './features/turns/migrations.ts';
 import { turnOperations } from './features/turns/store.ts';
+import { resetConversation, resetSession } from './reset-conversation.ts';
+import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { writeAudit } from './kernel/audit.ts';
 import { auditMigrations } from './kernel/db/audit.ts';
 import type { Migration, Operation } from './kernel/db/operation.ts';
@@ -22,14 +43,37 @@ import type { Migration, Operation } from './kernel/db/operation.ts';
 export const operations: readonly Operation<never, unknown>[] = [
   ...agentOperations,
   ...sessionOperations,
+  ...searchOperations,
+  ...indexOperations,
+  ...forkOperations,
+  ...resetOperations,
+  ...contextOperations,
+  ...recallOperations,
+  ...treeOperations,
   ...responseOperations,
+  ...browseOperations,
+  ...memorySearchOperations,
+  ...memoryLifeOperations,
+  ...memoryDeriveOperations,
+  ...embeddingOperations,
+  ...embeddingCacheOperations,
   ...turnOperations,
+  ...budgetOperations,
   ...tokenOperations,
   ...receiptOperations,
   ...eventOperations,
   openTurn,
   commitTurn,
+  abortOpenTurns,
+  openWork,
+  bookWork,
   deleteConversation,
+  resetSession,
+  resetConversation,
+  findReviewable,
+  readReviewable,
+  keepReview,
+  failReview,
   writeAudit,
 ];
 
@@ -37,8 +81,12 @@ export const operations: readonly Operation<never, unknown>[] = [
 export const migrations: readonly Migration[] = [
   ...auditMigrations,
   ...sessionMigrations,
+  ...contextMigrations,
   ...turnMigrations,
+  ...budgetMigrations,
   ...responseMigrations,
+  ...memoryMigrations,
+  ...memoryLifeMigrations,
   ...agentMigrations,
   ...tokenMigrations,
   ...receiptMigrations,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Client, createClient } from '@gatehouse/client';
+import { type Client, createClient, createSocket, type GatehouseSocket } from '@gatehouse/client';
 import { type EventKind, type EventPayload, events, type TokenScope } from '@gatehouse/contract';
 import {
   type Clock,
@@ -41,6 +41,8 @@ export interface TestServer extends AsyncDisposable {
   readonly bus: EventBus;
   /** Makes a token and a client of it. */
   as(scopes: readonly TokenScope[], limits?: { readonly agents?: string[] }): Promise<Client & { readonly token: string; readonly tokenId: string }>;
+  /** The same methods over a WebSocket, as `root` or with another token; whoever opens it closes it. */
+  socket(token?: string): GatehouseSocket;
   /** Collects the payloads of one kind from now on. */
   heard<K extends EventKind>(kind: K): EventPayload<K>[];
 }
@@ -82,7 +84,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     env: {},
     log: silentLog,
     logger: { setLevel: () => true, modules: () => [] },
-    redactor: { redact: (text) => text },
+    redactor: { redact: (text) => text, hide: (text) => text },
     supervised: false,
     checkConfig: async () => {},
     restart: () => {},
@@ -108,6 +110,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       const made = await client.call('tokens.create', { scopes: [...scopes], ...limits });
       return { ...createClient({ url, token: made.secret }), token: made.secret, tokenId: made.id };
     },
+    socket: (other = token) => createSocket({ url, token: other }),
     heard<K extends EventKind>(kind: K) {
       const payloads: EventPayload<K>[] = [];
       // The bus hands out what was emitted under this kind.

@@ -35,7 +35,7 @@ test('sessions: list, show, export and delete', async () => {
 
   const [head, row] = cells((await session.run('sessions', 'list')).out);
   expect(head?.slice(0, 4)).toEqual(['SESSION', 'AGENT', 'KIND', 'MESSAGES']);
-  expect(row).toMatchObject(['ada:desk', 'default', 'dm', '4', expect.any(String), expect.stringContaining('UTC'), conversationRef]);
+  expect(row).toMatchObject(['ada:desk', 'default', 'dm', '4', expect.any(String), expect.stringContaining('UTC'), conversationRef, 'What is it?']);
   expect(JSON.parse((await session.run('sessions', '--json', '--limit', '1')).out)).toMatchObject({
     total: 1,
     limit: 1,
@@ -112,7 +112,7 @@ test('what cannot be done is said in one line, and ends with the code for it', a
     [['agents', 'create', 'x', '--config', '{"maxStep": 3}'], 2, 'maxStep'],
     [['agents', 'delete', 'default', '--yes'], 1, 'default'],
     [['models', 'tset', 'mock'], 2, 'Did you mean `models test`?'],
-    [['sessions', 'everything', '--json'], 2, 'list, show, export, delete'],
+    [['sessions', 'everything', '--json'], 2, 'list, show, search, export, fork, compact, reset, erase, delete'],
     [['media', '--colour'], 2, '--colour'],
   ];
   for (const [args, code, words] of cases) {

@@ -1,37 +1,48 @@
-import type { ParamsInput, Result } from '@gatehouse/contract';
+import type { ParamsInput } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
+import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
-import { type Paint, createPaint } from '../render/paint.ts';
+import { createPaint } from '../render/paint.ts';
 import { plainText } from '../render/plain.ts';
-import { renderTable, renderTime } from '../render/table.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { writeNewFile } from './new-file.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { compactedText, erasedText, foundText, sessionTable, transcript } from './sessions-text.ts';
 
 type ListFlags = CommonFlags & { agent?: string; kind?: Kind; limit: number; offset: number };
+type SearchFlags = CommonFlags & { agent?: string; scope?: Scope; limit: number };
+type Scope = NonNullable<ParamsInput<'session.search'>['scope']>;
 type Kind = NonNullable<ParamsInput<'session.list'>['kind']>;
 type OneFlags = CommonFlags & { agent?: string };
 
 const which = 'SESSION is a session key as `sessions list` prints it, or a conversation reference (cv_…).';
 
-/** `gatehouse sessions list | show | export | delete`. */
+/** A summary is made by a model, message after message of a long conversation. */
+const compactTimeoutMs = 600_000;
+
+/** `gatehouse sessions list | show | search | export | fork | compact | reset | erase | delete`. */
 export function addSessionsCommand(program: Command, io: Io): void {
   const sessions = addGroup(program, 'sessions')
-    .summary('list, show, export and delete conversations')
-    .description('The conversations that the token may see; deleting one needs scope admin.');
+    .summary('list, show, search, export, fork, compact, reset, erase and delete conversations')
+    .description('The conversations that the token may see; erasing and deleting one needs scope admin.');
 
   withConnection(sessions.command('list', { isDefault: true }))
-    .description('Lists the conversations of one agent, newest first.')
-    .option('--agent <id>', 'agent (default: default)')
+    .description('Lists the conversations, newest first.')
+    .option('--agent <id>', 'only those of this agent')
     .option('--kind <kind>', 'dm, group, sub-agent, v1 or all')
     .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
     .addOption(countOption('--offset <n>', 'how many to pass over', 0))
     .action(async ({ agent, kind, limit, offset, ...flags }: ListFlags) => {
       const { client } = await connect(flags, io);
       // The server judges the kind and the limit: it knows them.
-      const listed = await client.call('session.list', { limit, offset, ...agentOf(agent), ...(kind === undefined ? {} : { kind }) });
+      const listed = await client.call('session.list', {
+        limit,
+        offset,
+        ...(agent === undefined ? { allAgents: true } : { agentId: agent }),
+        ...(kind === undefined ? {} : { kind }),
+      });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : sessionTable(listed));
     });
 
@@ -48,6 +59,19 @@ export function addSessionsCommand(program: Command, io: Io): void {
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(newest) : transcript(newest, createPaint(io)));
     });
 
+  withConnection(sessions.command('search <words...>'))
+    .description('Finds messages by their words in all conversations that the token may see; "words in quotes" follow each other.')
+    .option('--agent <id>', 'only conversations of this agent')
+    .option('--scope <role>', 'who said it: user, assistant, tool or all')
+    .addOption(countOption('--limit <n>', 'how many, at most 50', 10))
+    .action(async (words: string[], { agent, scope, limit, ...flags }: SearchFlags) => {
+      const query = words.join(' ').trim();
+      if (query === '') throw usageError('There are no words to search for.');
+      const { client } = await connect(flags, io);
+      const found = await client.call('session.search', { query, limit, ...agentOf(agent), ...(scope === undefined ? {} : { scope }) });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : foundText(found, createPaint(io)));
+    });
+
   withConnection(sessions.command('export <session>'))
     .description(`Writes a whole conversation as one JSON object. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
@@ -58,6 +82,64 @@ export function addSessionsCommand(program: Command, io: Io): void {
       if (file === undefined) return printLine(io.stdout, JSON.stringify(exported, null, flags.output === 'json' ? 0 : 2));
       const written = await writeNewFile(file, new Blob([`${JSON.stringify(exported, null, 2)}\n`]).stream(), io);
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(written) : `Wrote ${exported.messageCount} messages to ${written.file}.`);
+    });
+
+  withConnection(sessions.command('fork <session>'))
+    .description(`Makes a new conversation of the messages of another one. ${which}`)
+    .option('--agent <id>', 'agent of the session key (default: default)')
+    .addOption(countOption('--at <n>', 'number of the last message that is taken over (default: all)'))
+    .option('--key <key>', 'session key of the new one (default: one is made)')
+    .action(async (name: string, { agent, at, key, ...flags }: OneFlags & { at?: number; key?: string }) => {
+      const { client } = await connect(flags, io);
+      const made = await client.call('session.fork', {
+        ...addressOf(name, agent),
+        ...(at === undefined ? {} : { seq: at }),
+        ...(key === undefined ? {} : { forkKey: key }),
+      });
+      const text = `Made ${plainText(made.sessionKey)} with ${made.messageCount} messages: ${made.conversationRef}`;
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(made) : text);
+    });
+
+  withConnection(sessions.command('compact <session>'))
+    .description(`Summarises what was said so far, so that the model reads less of it; every message stays. ${which}`)
+    .option('--agent <id>', 'agent of the session key (default: default)')
+    .option('--instructions <text>', 'what the summary should dwell on')
+    .action(async (name: string, { agent, instructions, ...flags }: OneFlags & { instructions?: string }) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call(
+        'session.compact',
+        { ...addressOf(name, agent), ...(instructions === undefined ? {} : { instructions }) },
+        { timeoutMs: compactTimeoutMs },
+      );
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : compactedText(done));
+    });
+
+  withConnection(sessions.command('reset <session>'))
+    .description(`Lets the agent begin anew in a conversation; its messages stay readable. ${which}`)
+    .option('--agent <id>', 'agent of the session key (default: default)')
+    .action(async (name: string, { agent, ...flags }: OneFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('session.reset', addressOf(name, agent));
+      const text = `Reset ${plainText(done.sessionKey)} of ${done.agentId}: the agent no longer sees ${done.previousMessageCount} messages.`;
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : text);
+    });
+
+  withConnection(sessions.command('erase <session>'))
+    .description(`Erases the messages and summaries of a conversation for good; needs scope admin. ${which}`)
+    .option('--agent <id>', 'agent of the session key (default: default)')
+    .option('--memory', 'also the memories that come from it')
+    .option('--derived', 'also what was derived from those; with --memory')
+    .option('-y, --yes', 'do not ask')
+    .action(async (name: string, { agent, memory, derived, yes, ...flags }: OneFlags & { memory?: true; derived?: true; yes?: true }) => {
+      if (derived === true && memory !== true) throw usageError('--derived needs --memory.');
+      if (yes !== true) await confirm(`Erase the content of ${name} for good?`, io);
+      const { client } = await connect(flags, io);
+      const done = await client.call('session.reset_conversation', {
+        ...addressOf(name, agent),
+        ...(memory === true ? { memory } : {}),
+        ...(derived === true ? { purgeDerived: derived } : {}),
+      });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : erasedText(done));
     });
 
   withConnection(sessions.command('delete <session>'))
@@ -73,34 +155,11 @@ export function addSessionsCommand(program: Command, io: Io): void {
     });
 }
 
-function addressOf(name: string, agent: string | undefined): ParamsInput<'session.history'> {
+/** How a conversation is named on the command line: by its reference, or by a session key of an agent. */
+export function addressOf(name: string, agent: string | undefined): ParamsInput<'session.history'> {
   return name.startsWith('cv_') ? { conversationRef: name } : { sessionKey: name, ...agentOf(agent) };
 }
 
 function agentOf(agent: string | undefined): { agentId?: string } {
   return agent === undefined ? {} : { agentId: agent };
-}
-
-function sessionTable({ sessions, total, offset }: Result<'session.list'>): string {
-  if (sessions.length === 0) return total === 0 ? 'There are no conversations.' : `There are ${total} conversations, none after ${offset}.`;
-  const table = renderTable(
-    ['Session', 'Agent', 'Kind', 'Messages', 'Tokens', 'Last used', 'Reference'],
-    sessions.map((one) => [one.sessionKey, one.agentId, one.kind, one.messageCount, one.totalTokens, renderTime(one.updatedAt), one.conversationRef]),
-  );
-  return sessions.length === total ? table : `${table}\n${offset + 1} to ${offset + sessions.length} of ${total}`;
-}
-
-/** Texts keep their lines, indented, so that none of them looks like the head of a message. */
-function transcript({ session, messages, total }: Result<'session.history'>, paint: Paint): string {
-  const head = `${plainText(session.sessionKey)} of ${session.agentId}, ${total} messages, ${session.totalTokens} tokens`;
-  const parts = messages.map(({ seq, role, timestamp, content, toolName, toolCalls }) => {
-    const who = toolName === undefined ? role : `${role} ${plainText(toolName)}`;
-    const lines = content === '' ? [] : content.split(/\r\n|\n|\r/);
-    const calls = (toolCalls ?? []).map((call) => `→ ${call.name} ${call.arguments}`);
-    return [
-      paint('cyan', `${seq}  ${who}`) + paint('dim', `  ${renderTime(timestamp)}`),
-      ...[...lines, ...calls].map((line) => `  ${plainText(line)}`),
-    ].join('\n');
-  });
-  return [head, ...parts].join('\n\n');
 }

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { RouteScope } from '../scopes.ts';
 import { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './api-chat.ts';
 import { ApiAgents, ApiChannels, ApiChatHistory } from './api-lists.ts';
+import { ApiMemorySearch, ApiMemoryStats } from './api-memory.ts';
 import { ActivityList } from './events.ts';
 import { Health, HttpError } from './health.ts';
 import { MediaInfo, MediaList } from './media.ts';
@@ -222,6 +223,30 @@ export const routes = {
     rateLimited: true,
     summary: 'The channels by which messages come and go.',
     response: ApiChannels,
+  },
+  apiMemorySearch: {
+    method: 'GET',
+    path: '/api/memory/search',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'Finds memories of an agent by words and by meaning, best first.',
+    query: {
+      q: 'What is looked for, 1 to 32768 characters.',
+      limit: 'At most so many, 1 to 100; 10 otherwise.',
+      agentId: 'The default agent otherwise.',
+    },
+    response: ApiMemorySearch,
+  },
+  apiMemoryStats: {
+    method: 'GET',
+    path: '/api/memory/stats',
+    scope: 'rpc',
+    family: 'api',
+    rateLimited: true,
+    summary: 'Counts the memories that the caller may see.',
+    query: { agentId: 'Every agent within reach otherwise.' },
+    response: ApiMemoryStats,
   },
   dashboard: {
     method: 'GET',

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { operationTypes } from '../shared/agent-config.ts';
 import { AgentId, conversationAddress, conversationIdentity } from '../shared/session.ts';
 import { FinishReason, TokensUsed } from '../shared/turn.ts';
 
@@ -8,6 +9,13 @@ const executeResult = z
   .strictObject({
     response: z.string(),
     tokensUsed: TokensUsed,
+    cachedInput: z.int().min(0).optional().describe("Part of `tokensUsed.input` that came from the provider's prompt cache."),
+    costUsd: z
+      .number()
+      .min(0)
+      .nullable()
+      .optional()
+      .describe('Of all model calls of the turn, in US dollars; null when the price of one of them is not known.'),
     finishReason: FinishReason,
     ...conversationIdentity,
     traceId: z.string(),
@@ -22,6 +30,8 @@ const executeExample = {
   result: {
     response: 'A gateway stands between clients and services.',
     tokensUsed: { input: 120, output: 9, total: 129 },
+    cachedInput: 64,
+    costUsd: 0.000138,
     finishReason: 'stop' as const,
     conversationRef: 'cv_0000000000000000000000000000000000000000000',
     sessionKey: 'ada:desk',
@@ -118,7 +128,9 @@ export const agent = {
       tieringActive: z.boolean(),
       operations: z.array(
         z.strictObject({
-          operationType: z.enum(['interactive', 'cron', 'heartbeat', 'subagent', 'compaction', 'condensation', 'memoryReview']),
+          operationType: z
+            .enum([...operationTypes, 'embedding'])
+            .describe('`embedding` stands for section `embedding`, which holds for all agents, and is there when it is configured.'),
           model: z.string().describe('provider/modelId'),
           provider: z.string(),
           modelId: z.string(),

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { MediaId } from '../http/media.ts';
 import { method } from '../method.ts';
 import { pageParams, pageResult } from '../shared/paging.ts';
-import { AgentId, ChannelEndpoint, conversationAddress, conversationIdentity } from '../shared/session.ts';
+import { AgentId, ChannelEndpoint, conversationAddress, conversationIdentity, ConversationRef, SessionKey } from '../shared/session.ts';
 import { EpochMs, TokensUsed } from '../shared/turn.ts';
 
 const identityExample = { conversationRef: 'cv_0000000000000000000000000000000000000000000', sessionKey: 'ada:desk', agentId: 'default' };
@@ -26,6 +26,10 @@ export const StoredMessage = z
     toolCallId: z.string().optional(),
     toolName: z.string().optional(),
     attachments: z.array(MessageAttachment).optional(),
+    deliveryStatus: z
+      .enum(['confirmed', 'pending'])
+      .optional()
+      .describe('In a history: `confirmed` once the turn of the message is stored and delivered.'),
     timestamp: EpochMs,
   })
   .meta({ id: 'StoredMessage' });
@@ -33,6 +37,8 @@ export const StoredMessage = z
 const summaryFields = {
   ...conversationIdentity,
   kind: SessionKind,
+  title: z.string().optional().describe('First words of the first user message, at most 80 characters.'),
+  forkedFrom: ConversationRef.optional().describe('The conversation that this one was forked from.'),
   endpoint: ChannelEndpoint.optional(),
   messageCount: z.int().min(0),
   totalTokens: z.int().min(0),
@@ -42,6 +48,7 @@ const summaryFields = {
 const summaryExample = {
   ...identityExample,
   kind: 'dm' as const,
+  title: 'What is a gateway?',
   messageCount: 2,
   totalTokens: 129,
   createdAt: 1790000000000,
@@ -51,6 +58,23 @@ const messagesExample = [
   { seq: 1, turnId: 'tn_1', role: 'user' as const, content: 'What is a gateway?', timestamp: 1790000000000 },
   { seq: 2, turnId: 'tn_1', role: 'assistant' as const, content: 'A gateway stands between clients and services.', timestamp: 1790000000500 },
 ];
+
+/** One message that was found. */
+const SearchHit = z
+  .strictObject({
+    ...conversationIdentity,
+    title: z.string().optional(),
+    seq: z.int().min(1),
+    turnId: z.string(),
+    role: z.enum(['user', 'assistant', 'tool']),
+    snippet: z.string().describe('A piece of the message on one line, at most 200 characters.'),
+    marks: z
+      .array(z.strictObject({ start: z.int().min(0), end: z.int().min(1) }))
+      .describe('Where the words of the query stand in `snippet`: offsets in UTF-16 code units, as string indexes of JavaScript.'),
+    score: z.number().min(0).max(1),
+    timestamp: EpochMs,
+  })
+  .meta({ id: 'SessionSearchHit' });
 
 export const session = {
   'session.status': method({
@@ -91,12 +115,13 @@ export const session = {
   'session.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists the conversations of one agent that the caller may see, newest first.',
+    summary: 'Lists the conversations that the caller may see, of one agent or of all, newest first.',
     description:
-      'A plain `rpc` token sees its own conversations, `admin` and `*` see all. Completions of `/v1` (kind `v1`) are listed only when asked for by kind: their usage is kept, not their messages.',
+      'A plain `rpc` token sees its own conversations, `admin` and `*` see all, an agent those of its own principal with itself. Everything about a conversation is in the database: there are no transcript or workspace files to merge with it. Completions of `/v1` (kind `v1`) are listed only when asked for by kind: their usage is kept, not their messages.',
     params: z.strictObject({
-      agentId: AgentId.optional(),
-      kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all'),
+      agentId: AgentId.optional().describe('The default agent when absent.'),
+      allAgents: z.boolean().default(false).describe('Conversations of all agents that the caller may reach; wins over `agentId`.'),
+      kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all').describe('`group`: the session key names a peer or a thread.'),
       sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in this many last minutes.'),
       ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
     }),
@@ -111,7 +136,15 @@ export const session = {
     description: 'A negative page is not offered: to read the newest messages take `offset` = `total` − `limit`.',
     params: z.strictObject({ ...conversationAddress, ...pageParams({ defaultLimit: 20, maxLimit: 200 }) }),
     result: z.strictObject({
-      session: z.strictObject({ ...summaryFields, inputTokens: z.int().min(0), outputTokens: z.int().min(0), toolCalls: z.int().min(0) }),
+      session: z.strictObject({
+        ...summaryFields,
+        inputTokens: z.int().min(0),
+        outputTokens: z.int().min(0),
+        toolCalls: z.int().min(0),
+        compactions: z.int().min(0),
+        resetCount: z.int().min(0),
+        resetSeq: z.int().min(0).describe('Messages up to this position came before the last reset: the model sees them no more. 0 without one.'),
+      }),
       messages: z.array(StoredMessage),
       ...pageResult,
     }),
@@ -120,8 +153,8 @@ export const session = {
       {
         params: { sessionKey: 'ada:desk' },
         result: {
-          session: { ...summaryExample, inputTokens: 120, outputTokens: 9, toolCalls: 0 },
-          messages: messagesExample,
+          session: { ...summaryExample, inputTokens: 120, outputTokens: 9, toolCalls: 0, compactions: 0, resetCount: 0, resetSeq: 0 },
+          messages: messagesExample.map((message) => ({ ...message, deliveryStatus: 'confirmed' as const })),
           total: 2,
           offset: 0,
           limit: 20,
@@ -189,6 +222,162 @@ export const session = {
           messageCount: 2,
           createdAt: 1790000000000,
           updatedAt: 1790000000500,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'session.search': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Finds messages by their words, over all conversations that the caller may see; without a query it lists the newest conversations.',
+    description:
+      'All words of the query must occur in a message, in any form (`deploy` finds `deployed`), case or accent; "several words" in quotes must follow each other. A message is found as soon as it is stored. The newest 1000 matches are counted and the newest 200 of them compared: `truncated` tells that there are more, or that many messages still wait for the index. Without `agentId` all agents that the caller may reach are searched.',
+    params: z.strictObject({
+      agentId: AgentId.optional(),
+      query: z.string().max(1000).optional(),
+      scope: z.enum(['all', 'user', 'assistant', 'tool']).default('all').describe('Who said it; `tool` are the results of tools.'),
+      kind: z.enum(['all', 'dm', 'group', 'sub-agent']).default('all'),
+      limit: z.int().min(1).max(50).default(10),
+    }),
+    result: z.discriminatedUnion('mode', [
+      z.strictObject({ mode: z.literal('recent'), sessions: z.array(z.strictObject(summaryFields)), total: z.int().min(0) }),
+      z.strictObject({ mode: z.literal('search'), results: z.array(SearchHit), total: z.int().min(0), truncated: z.boolean() }),
+    ]),
+    examples: [
+      {
+        params: { query: 'gateway stands' },
+        result: {
+          mode: 'search',
+          results: [
+            {
+              ...identityExample,
+              title: 'What is a gateway?',
+              seq: 2,
+              turnId: 'tn_1',
+              role: 'assistant',
+              snippet: 'A gateway stands between clients and services.',
+              marks: [
+                { start: 2, end: 9 },
+                { start: 10, end: 16 },
+              ],
+              score: 0.45,
+              timestamp: 1790000000500,
+            },
+          ],
+          total: 1,
+          truncated: false,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'session.compact': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Summarises what a conversation has said so far, so that the model is sent less of it; every message stays stored.',
+    description:
+      'It waits for a turn that runs in the conversation and answers when the summaries are stored. `method` is `truncated` when no model gave a summary, and `none` when there was nothing to compact.',
+    params: z.strictObject({
+      ...conversationAddress,
+      instructions: z.string().min(1).max(4000).optional().describe('What the summary should dwell on.'),
+    }),
+    result: z.strictObject({
+      ...conversationIdentity,
+      compacted: z.boolean(),
+      messageCount: z.int().min(0),
+      tokensBefore: z.int().min(0).describe('What the model was sent of the conversation, in tokens.'),
+      tokensAfter: z.int().min(0),
+      summaries: z.int().min(0).describe('Summaries that were made.'),
+      method: z.enum(['summary', 'truncated', 'none']),
+    }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [
+      {
+        params: { sessionKey: 'ada:desk', instructions: 'Keep the names of the services.' },
+        result: { ...identityExample, compacted: true, messageCount: 240, tokensBefore: 61000, tokensAfter: 9000, summaries: 3, method: 'summary' },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'session.reset': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Begins a conversation anew: later turns no longer see what was said in it, and its summaries are dropped.',
+    description:
+      'The conversation keeps its identity, and its messages stay readable and can be searched. A turn that runs in it ends first. `previousMessageCount` are the messages since the last reset; without one the call changes nothing.',
+    params: z.strictObject({ ...conversationAddress }),
+    result: z.strictObject({ ...conversationIdentity, reset: z.literal(true), previousMessageCount: z.int().min(0) }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { sessionKey: 'ada:desk' }, result: { ...identityExample, reset: true, previousMessageCount: 2 } }],
+    since: '0.1.0',
+  }),
+  'session.reset_conversation': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary:
+      'Erases the content of a conversation for good: messages, summaries and the answers of idempotency keys; with `memory` what was remembered of it too.',
+    description:
+      'Usage stays booked, and the conversation keeps its identity. It waits for a turn that runs in the conversation, and turns that come meanwhile wait for it: each message is gone or kept whole. Layers that are not there count as 0, so a repeated call erases nothing and is no error, and memories of a conversation that was deleted can still be removed. `purgeDerived` (or `purge_derived`) removes whole what was derived from its memories, also where other conversations took part; otherwise that only loses its source.',
+    params: z
+      .strictObject({
+        ...conversationAddress,
+        memory: z.boolean().default(false).describe('Also removes the memories that come from the conversation.'),
+        purgeDerived: z.boolean().optional().describe('Also removes what was derived from them; needs `memory`.'),
+        purge_derived: z.boolean().optional().describe('The same as `purgeDerived`.'),
+      })
+      .refine((params) => params.memory || !(params.purgeDerived ?? params.purge_derived ?? false), {
+        path: ['memory'],
+        message: 'expected true, because purgeDerived is',
+      }),
+    result: z.strictObject({
+      conversationRef: ConversationRef,
+      messagesDeleted: z.int().min(0),
+      summariesDeleted: z.int().min(0),
+      memoriesDeleted: z.int().min(0).optional().describe('With `memory` only, like the two that follow.'),
+      derivedDeleted: z.int().min(0).optional(),
+      derivedUnlinked: z.int().min(0).optional().describe('Derived memories that stay and lost a source.'),
+      runtimeSessionDestroyed: z.boolean().describe('Whether the model was seeing anything of the conversation.'),
+    }),
+    errors: ['precondition_failed', 'denied'],
+    examples: [
+      {
+        params: { conversationRef: identityExample.conversationRef, memory: true },
+        result: {
+          conversationRef: identityExample.conversationRef,
+          messagesDeleted: 2,
+          summariesDeleted: 0,
+          memoriesDeleted: 1,
+          derivedDeleted: 0,
+          derivedUnlinked: 0,
+          runtimeSessionDestroyed: true,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'session.fork': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Makes a new conversation of the messages of another one, up to any of them; the other one stays as it is.',
+    description:
+      'The new conversation belongs to the caller and has the same agent; its usage begins at zero. Results of tools that follow the last message stay with the call that they answer: they are taken over with it. At most 50,000 messages are taken over.',
+    params: z.strictObject({
+      ...conversationAddress,
+      seq: z.int().min(1).optional().describe('Position of the last message that is taken over; all when absent.'),
+      forkKey: SessionKey.optional().describe('Session key of the new conversation; made from that of the other one when absent.'),
+    }),
+    result: z.strictObject({ ...conversationIdentity, forkedFrom: ConversationRef, messageCount: z.int().min(1) }),
+    errors: ['not_found', 'conflict', 'precondition_failed'],
+    examples: [
+      {
+        params: { conversationRef: identityExample.conversationRef, seq: 2 },
+        result: {
+          conversationRef: 'cv_1111111111111111111111111111111111111111111',
+          sessionKey: 'ada:desk~4f2a9c',
+          agentId: 'default',
+          forkedFrom: identityExample.conversationRef,
+          messageCount: 2,
         },
       },
     ],

@@ -27,6 +27,114 @@ const OperationModel = z.strictObject({
   timeoutMs: z.int().min(1000).optional().describe('Deadline of one model call, in milliseconds.'),
 });
 
+/** What may be recalled into a turn by how far it is to be believed. */
+const RecallTrust = z.array(z.enum(['system', 'learned', 'external'])).max(3);
+
+/** How an agent remembers; the entries themselves are managed by `memory.*`. */
+export const AgentMemory = z
+  .strictObject({
+    recall: z
+      .strictObject({
+        enabled: z.boolean().default(true).describe('Puts what is found about a message in front of it, fenced, for the model alone.'),
+        maxResults: z.int().min(1).max(50).default(5).describe('Memories per turn.'),
+        maxTokens: z.int().min(128).max(32_768).default(1000).describe('Tokens that they may take together, the fence included.'),
+        minScore: z.number().min(0).max(1).default(0.1).describe('Score below which a memory is left out.'),
+        trust: RecallTrust.default(['system', 'learned']).describe(
+          'Levels that are recalled. With `external` the agent reads text of outsiders again and again, marked as untrusted; what it then learns is `external` too.',
+        ),
+        v1: z.boolean().default(false).describe('Recalls for completions of `/v1` too; their callers send the whole context themselves.'),
+      })
+      .prefault({})
+      .describe('Recall of memories into turns.'),
+    review: z
+      .strictObject({
+        minMessages: z.int().min(1).max(10_000).default(5).describe('New messages that make a conversation worth a review.'),
+        maxSessionsPerRun: z.int().min(1).max(1000).default(10).describe('Conversations of one run; one model call each.'),
+        maxTokens: z.int().min(512).max(131_072).default(4096).describe('Tokens of a conversation that the model is shown.'),
+        dedupThreshold: z.number().min(0.5).max(1).default(0.85).describe('Likeness from which what was found counts as known already.'),
+        autoTags: z.array(z.string().min(1).max(64)).max(10).default([]).describe('Further tags of what a review stores, beside `auto-review`.'),
+      })
+      .prefault({})
+      .describe('Review of conversations (`memory.review`): what is worth remembering becomes memories.'),
+    limits: z
+      .strictObject({
+        maxEntries: z
+          .int()
+          .min(1)
+          .optional()
+          .describe('Memories of the agent; the weakest beyond it are evicted by `memory.lifecycle`. No limit when absent.'),
+        maxAgeDays: z.int().min(1).max(36_500).optional().describe('Days after which a memory is evicted even if it is used. No limit when absent.'),
+      })
+      .prefault({})
+      .describe('Limits that `memory.lifecycle` enforces; entries that are pinned or of trust `system` are never evicted.'),
+  })
+  .meta({ id: 'AgentMemory' });
+
+const tokenCap = z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional();
+const dollarCap = z.number().min(0.000_001).max(1_000_000).optional();
+
+/** Caps over time: rolling windows of 60 minutes and 24 hours. */
+export const windowBudgets = {
+  perHourTokens: tokenCap.describe('Input plus output tokens of the last 60 minutes.'),
+  perDayTokens: tokenCap.describe('Input plus output tokens of the last 24 hours.'),
+  perHourUsd: dollarCap.describe('US dollars of the last 60 minutes. Under a cap in dollars a model whose price is not known is not called.'),
+  perDayUsd: dollarCap.describe('US dollars of the last 24 hours.'),
+};
+
+/** Caps of one agent: background work, such as summaries and embeddings, counts as well. */
+export const AgentBudgets = z
+  .strictObject({
+    perTurnTokens: z.int().min(1).default(2_000_000).describe('Input plus output tokens of one turn.'),
+    perTurnUsd: dollarCap.describe('US dollars of one turn.'),
+    ...windowBudgets,
+  })
+  .meta({ id: 'AgentBudgets' });
+export type AgentBudgets = z.output<typeof AgentBudgets>;
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const resetRule = {
+  mode: z
+    .enum(['none', 'daily', 'idle', 'both'])
+    .describe('`daily`: at an hour of the day; `idle`: after a time without a message; `both`: whichever comes first.'),
+  hour: z.int().min(0).max(23).describe('Hour of the day at which a new one begins, for `daily`.'),
+  timeZone: z
+    .string()
+    .max(64)
+    .refine(isTimeZone, 'expected the name of a time zone, such as Europe/Berlin')
+    .describe("IANA name of the zone of `hour`; the machine's own when absent."),
+  idleMinutes: z.int().min(1).max(525_600).describe('Minutes without a message, for `idle`.'),
+};
+const ResetOverride = z
+  .strictObject({
+    mode: resetRule.mode.optional(),
+    hour: resetRule.hour.optional(),
+    timeZone: resetRule.timeZone.optional(),
+    idleMinutes: resetRule.idleMinutes.optional(),
+  })
+  .meta({ id: 'ResetOverride' });
+
+/** When a conversation begins anew by itself, as by `session.reset`; it is judged when the next message comes. */
+export const SessionReset = z
+  .strictObject({
+    mode: resetRule.mode.default('none'),
+    hour: resetRule.hour.default(4),
+    timeZone: resetRule.timeZone.optional(),
+    idleMinutes: resetRule.idleMinutes.default(240),
+    dm: ResetOverride.optional().describe('What differs for conversations of one person: a session key without a peer.'),
+    group: ResetOverride.optional().describe('What differs for groups: a session key with a peer.'),
+    thread: ResetOverride.optional().describe('What differs for threads: a session key with a thread.'),
+  })
+  .meta({ id: 'SessionReset' });
+export type SessionReset = z.output<typeof SessionReset>;
+
 /** One agent, as written under `agents.<id>` in config.yaml and as taken by `agents.create`. */
 export const AgentConfig = z
   .strictObject({
@@ -44,10 +152,9 @@ export const AgentConfig = z
     turnTimeoutMs: z.int().min(1000).max(86_400_000).default(600_000).describe('Wall clock of one turn, in milliseconds.'),
     modelTimeoutMs: z.int().min(1000).max(3_600_000).default(180_000).describe('Deadline of one model call, in milliseconds.'),
     maxConcurrentRuns: z.int().min(1).max(10_000).default(64).describe('Turns of different conversations that run at once; further ones wait.'),
-    budgets: z
-      .strictObject({ perTurnTokens: z.int().min(1).default(2_000_000).describe('Input plus output tokens of one turn.') })
-      .prefault({})
-      .describe('Hard caps; a turn that would pass one ends with `budget_exceeded`.'),
+    budgets: AgentBudgets.prefault({}).describe(
+      'Hard caps; a call that could pass one is not made, and the turn ends with `budget_exceeded`. A change holds from the next model call on.',
+    ),
     circuitBreaker: z
       .strictObject({
         failures: z.int().min(1).default(5).describe('Consecutive failed turns that open it.'),
@@ -60,11 +167,16 @@ export const AgentConfig = z
       .default({})
       .describe('State-changing or outward tools that turns of an untrusted origin (`v1`, `webhook`) may use all the same.'),
     cacheRetention: z.enum(['none', 'short', 'long']).default('short').describe("How long the provider's prompt cache is asked to keep the prefix."),
+    memory: AgentMemory.prefault({}).describe('What the agent remembers over conversations.'),
+    session: z
+      .strictObject({ reset: SessionReset.prefault({}).describe('When the agent stops seeing what was said before; the messages stay readable.') })
+      .prefault({})
+      .describe('Conversations of this agent.'),
     operationModels: z
       .partialRecord(z.enum(operationTypes), OperationModel)
       .default({})
       .describe(
-        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; the others are for work of later versions.',
+        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; `compaction` and `condensation` summarise a conversation, `memoryReview` looks for what is worth remembering; `cron`, `heartbeat` and `subagent` are for work of later versions. What is not set is done by the model of the agent, which also steps in when the one set fails.',
       ),
   })
   .meta({ id: 'AgentConfig' });

@@ -7,16 +7,21 @@ const KeyPart = z
   .max(maxPartLength)
   .refine((part) => part.isWellFormed(), 'expected well-formed Unicode');
 
-/** The readable form of a conversation's address as an object (json-rpc.md §4 `agent.execute`). */
-export const SessionKeyObject = z.strictObject({ userId: KeyPart, channelId: KeyPart, peerId: KeyPart.optional() }).meta({ id: 'SessionKeyObject' });
+/**
+ * The readable form of a conversation's address as an object (json-rpc.md §4 `agent.execute`). A peer makes it one of a
+ * group, a thread one of a thread: the reset policy and the kind of the conversation follow from that.
+ */
+export const SessionKeyObject = z
+  .strictObject({ userId: KeyPart, channelId: KeyPart, peerId: KeyPart.optional(), threadId: KeyPart.optional() })
+  .meta({ id: 'SessionKeyObject' });
 export type SessionKeyObject = z.output<typeof SessionKeyObject>;
 
-/** The same as text: `userId:channelId[:peerId]`, with `%` and `:` inside a part percent-encoded. */
+/** The same as text: `userId:channelId[:peerId[:threadId]]`, with `%` and `:` inside a part percent-encoded; a thread without a peer leaves that part empty. */
 export const PrintedSessionKey = z
   .string()
   .min(3)
-  .max(2400)
-  .regex(/^[^:]+:[^:]+(:[^:]+)?$/, 'expected userId:channelId or userId:channelId:peerId')
+  .max(3200)
+  .regex(/^[^:]+:[^:]+(?::[^:]+|:[^:]*:[^:]+)?$/, 'expected userId:channelId, userId:channelId:peerId or userId:channelId:peerId:threadId')
   .refine(isPrintable, `expected well-formed Unicode, at most ${maxPartLength} characters in each part`)
   .meta({ id: 'PrintedSessionKey' });
 

@@ -14,7 +14,9 @@ export interface ChatMessage {
   /** Tools that the agent used on the way to this answer. */
   readonly tools: readonly string[];
   readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
-  readonly result: Pick<TurnResult, 'finishReason' | 'tokensUsed' | 'failure'> | undefined;
+  /** Of a message that was read from the server. */
+  readonly turnId: string | undefined;
+  readonly result: Pick<TurnResult, 'finishReason' | 'tokensUsed' | 'failure' | 'traceId'> | undefined;
   readonly error: unknown;
 }
 
@@ -202,6 +204,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
       attachments: [],
       tools: [],
       state: 'done',
+      turnId: undefined,
       result: undefined,
       error: undefined,
       ...more,
@@ -213,7 +216,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
     return createStore<Thread>({ key: `thread-${made}`, messages: [], earlier: 0, loadError: undefined, running: false, ...part });
   }
 
-  const newDraft = (agentId: string) => newThread({ agentId, sessionKey: `dashboard:web:${randomName()}`, ref: undefined, loading: false });
+  const newDraft = (agentId: string) => newThread({ agentId, sessionKey: `dashboard:web-${randomName()}`, ref: undefined, loading: false });
   const draft = createStore(newDraft(defaultAgentId));
 
   return {
@@ -289,6 +292,7 @@ function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
       attachments: row.attachments ?? [],
       tools: row.role === 'assistant' ? tools : [],
       state: 'done',
+      turnId: row.turnId,
       result: undefined,
       error: undefined,
     });

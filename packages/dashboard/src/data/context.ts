@@ -4,7 +4,7 @@ import type { Connection } from './connect.ts';
 import type { LiveEvents } from './live.ts';
 import type { Store } from './store.ts';
 import type { CallHistory } from './past-calls.ts';
-import type { TitleStore } from './titles.ts';
+import type { TurnCosts } from './turn-costs.ts';
 
 /** What all pages share while somebody is logged in. */
 export interface Session extends Connection {
@@ -12,7 +12,8 @@ export interface Session extends Connection {
   /** Ids of the agents that the token may ask, as they come and go. */
   readonly agents: Store<readonly string[]>;
   readonly chats: ChatStore;
-  readonly titles: TitleStore;
+  /** What turns cost, as far as this tab has heard of it. */
+  readonly turnCosts: Store<TurnCosts>;
   readonly pastCalls: CallHistory;
   readonly logOut: () => void;
 }

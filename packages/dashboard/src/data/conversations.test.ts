@@ -3,32 +3,47 @@ import type { Thread } from './chats.ts';
 import { type Conversation, searchConversations } from './conversations.ts';
 import { createStore } from './store.ts';
 
-const one = (conversationRef: string, sessionKey: string, agentId = 'default'): Conversation => ({
+const one = (conversationRef: string, sessionKey: string, part: Partial<Conversation> = {}): Conversation => ({
   conversationRef,
   sessionKey,
-  agentId,
+  agentId: 'default',
   kind: 'dm',
   messageCount: 2,
   totalTokens: 3,
   createdAt: 1,
   updatedAt: 1,
+  ...part,
 });
-const conversations = [one('cv_a', 'ada:desk'), one('cv_b', 'bob:web', 'scout'), one('cv_c', 'dashboard:web:1')];
+const conversations = [
+  one('cv_a', 'ada:desk', { title: 'Plan the harvest' }),
+  one('cv_b', 'bob:web', { agentId: 'scout' }),
+  one('cv_c', 'dashboard:web-1'),
+];
 const thread: Thread = {
   key: 'thread-1',
   agentId: 'default',
-  sessionKey: 'dashboard:web:1',
+  sessionKey: 'dashboard:web-1',
   ref: 'cv_c',
   earlier: 0,
   loading: false,
   loadError: undefined,
   running: false,
   messages: [
-    { key: '1', role: 'user', text: 'A walrus in Ålesund', atMs: 1, attachments: [], tools: [], state: 'done', result: undefined, error: undefined },
+    {
+      key: '1',
+      role: 'user',
+      text: 'A walrus in Ålesund',
+      atMs: 1,
+      attachments: [],
+      tools: [],
+      state: 'done',
+      turnId: undefined,
+      result: undefined,
+      error: undefined,
+    },
   ],
 };
-const known = { titles: new Map([['cv_a', 'Plan the harvest']]), threads: [createStore(thread)] };
-const find = (words: string) => searchConversations(conversations, words, known).map(({ conversationRef }) => conversationRef);
+const find = (words: string) => searchConversations(conversations, words, [createStore(thread)]).map(({ conversationRef }) => conversationRef);
 
 test('words are looked for in titles, keys, agents and loaded messages', () => {
   expect(find('')).toEqual(['cv_a', 'cv_b', 'cv_c']);

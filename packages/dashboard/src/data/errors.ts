@@ -1,4 +1,5 @@
 import { GatehouseError } from '@gatehouse/client';
+import { duration } from './format.ts';
 
 /** What to show of a failure: one sentence, and what helps to find it in the log. */
 export interface ShownError {
@@ -24,7 +25,7 @@ function messageOf({ code, message, retryAfterMs, cause }: GatehouseError): stri
   if (code === 'connection_failed' && cause !== undefined)
     return 'The gateway does not answer. It may be stopped, or the connection to it is broken.';
   if (code === 'rate_limited' && retryAfterMs !== undefined)
-    return `${message.replace(/\.?$/, '.')} Try again in ${Math.ceil(retryAfterMs / 1000)} s.`;
+    return `${message.replace(/\.?$/, '.')} Try again in ${duration(Math.ceil(retryAfterMs / 1000))}.`;
   return message;
 }
 

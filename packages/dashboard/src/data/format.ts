@@ -50,3 +50,24 @@ export function duration(seconds: number): string {
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
+
+/** US dollars with the digits that tell something: "$0", "$0.00031", "$0.42", "$1,204". */
+export function money(dollars: number): string {
+  if (dollars === 0) return '$0';
+  const size = Math.abs(dollars);
+  const digits = size >= 100 ? 0 : size >= 0.01 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(size)));
+  return `${dollars < 0 ? '-' : ''}$${size.toLocaleString('en-US', { minimumFractionDigits: size >= 0.01 ? digits : 0, maximumFractionDigits: digits })}`;
+}
+
+/** "1.2M", "340K", "12". */
+export function shortCount(value: number): string {
+  return value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+}
+
+/** A share from 0 to 1 as "42 %"; what is nearly nothing or nearly all is not rounded to it. */
+export function percent(share: number): string {
+  const rounded = Math.round(share * 100);
+  if (rounded === 0 && share > 0) return '< 1 %';
+  if (rounded === 100 && share < 1) return '> 99 %';
+  return `${rounded} %`;
+}

@@ -8,6 +8,7 @@ export function PageLink({
   current = false,
   onFollow,
   dir,
+  label,
   children,
 }: {
   readonly to: string;
@@ -16,6 +17,8 @@ export function PageLink({
   readonly onFollow?: () => void;
   /** `auto` for words of people and models, which may run from right to left. */
   readonly dir?: 'auto';
+  /** Its name where the content is only a picture. */
+  readonly label?: string;
   readonly children: ReactNode;
 }) {
   return (
@@ -23,6 +26,8 @@ export function PageLink({
       href={to}
       className={className}
       dir={dir}
+      aria-label={label}
+      title={label}
       aria-current={current ? 'page' : undefined}
       onClick={(event) => {
         if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

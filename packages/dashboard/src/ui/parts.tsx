@@ -102,7 +102,7 @@ export function Failure({
 }: {
   readonly error: unknown;
   readonly onRetry?: (() => void) | undefined;
-  readonly title?: string;
+  readonly title?: string | undefined;
 }) {
   const { message, details, requestId } = describeError(error);
   return (

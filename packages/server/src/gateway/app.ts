@@ -57,7 +57,7 @@ export interface GatewayDeps {
   /** Fails with `precondition_failed` when no configured provider has the model of the agent. */
   readonly primaryModel: (agent: Agent) => ModelInfo;
   /** Absent: `/v1/embeddings` answers 404. */
-  readonly embedder: EmbedTexts | undefined;
+  readonly embed: EmbedTexts | undefined;
   readonly health: () => Health | Promise<Health>;
   /** Built at the first request for them. */
   readonly documents: Readonly<Record<'openapi' | 'openrpc' | 'asyncapi', () => object | Promise<object>>>;

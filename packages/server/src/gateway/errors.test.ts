@@ -51,7 +51,7 @@ describe('failures outside /v1 and /rpc are {error, code, requestId} (decisions 
     await expectFailure(await post(url, testTokens.all, '{}', { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type');
   });
 
-  it.each(['/nothing', '/api', '/api/', '/api/memory/search', '/api/chat/', '/health/x', '/V1/models'])('%s: no such path', async (path) => {
+  it.each(['/nothing', '/api', '/api/', '/api/no/such/path', '/api/chat/', '/health/x', '/V1/models'])('%s: no such path', async (path) => {
     await expectFailure(await fetch(fixture.address + path, { headers: bearer(testTokens.all) }), 404, 'not_found');
   });
 });

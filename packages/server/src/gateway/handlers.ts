@@ -10,6 +10,7 @@ import { createApiChatRoute } from './routes/api-chat.ts';
 import { createApiChatStreamRoute } from './routes/api-chat-stream.ts';
 import { createActivityRoute } from './routes/activity.ts';
 import { createApiListRoutes } from './routes/api-lists.ts';
+import { createApiMemoryRoutes } from './routes/api-memory.ts';
 import { createDocumentRoute } from './routes/documents.ts';
 import { createMetricsRoute } from './routes/metrics.ts';
 import { createHealthRoute } from './routes/health.ts';
@@ -35,7 +36,7 @@ export function createRouteHandlers(
     readonly draining: () => boolean;
   },
 ): RouteHandlers {
-  const { turns, responses, clock, log, models, agents, embedder, documents, health } = deps;
+  const { turns, responses, clock, log, models, agents, embed, documents, health } = deps;
   const bodyLimit = deps.config.httpBodyLimitBytes;
   const healthRoute = createHealthRoute({ health, draining: parts.draining });
   const mediaRoutes = createMediaRoutes(deps);
@@ -43,12 +44,15 @@ export function createRouteHandlers(
   const storedResponses = createStoredResponseRoutes({ responses });
   const chat = { turns, receipts: deps.receipts, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs };
   const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.enabled });
+  const memory = createApiMemoryRoutes(deps.handlers);
   return {
     apiChat: createApiChatRoute(chat),
     apiChatStream: createApiChatStreamRoute(chat),
     apiChatHistory: lists.history,
     apiAgents: lists.agents,
     apiChannels: lists.channels,
+    apiMemorySearch: memory.search,
+    apiMemoryStats: memory.stats,
     events: parts.eventStreams.route,
     activity: createActivityRoute(deps),
     health: healthRoute,
@@ -56,7 +60,7 @@ export function createRouteHandlers(
     chatCompletions: createChatRoute({ turns, fields: deps.config.compat.fields, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     models: modelRoutes.list,
     model: modelRoutes.get,
-    embeddings: createEmbeddingsRoute({ embedder, bodyLimit }),
+    embeddings: createEmbeddingsRoute({ embed, bodyLimit }),
     createResponse: createResponseRoute({ turns, responses, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     response: storedResponses.get,
     deleteResponse: storedResponses.delete,

@@ -11,6 +11,14 @@ export interface Identity {
   readonly expiresAt?: number;
 }
 
+/** The agent whose turn makes a call; the identity beside it is that of whoever it works for. */
+export interface AgentCaller {
+  readonly agentId: string;
+  readonly principalId: string;
+  /** The conversation whose turn it is. */
+  readonly conversationRef: string;
+}
+
 /** What travels with a call: fixed at the edge, handed down by value. */
 export interface CallContext {
   readonly identity: Identity;
@@ -21,4 +29,6 @@ export interface CallContext {
   readonly signal: AbortSignal;
   readonly transport: 'http' | 'websocket' | 'process';
   readonly remoteAddress?: string;
+  /** Present when a tool of an agent calls: it reaches what is its own, and no administrative method. */
+  readonly agentCaller?: AgentCaller;
 }

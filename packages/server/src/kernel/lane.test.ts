@@ -51,6 +51,10 @@ describe('lanes', () => {
     await settle();
     expect(seen.order).toEqual(['a', 'b']);
     expect(lanes.counts()).toEqual({ running: 2, queued: 1 });
+    expect([lanes.ofGroup('g'), lanes.ofGroup('other')]).toEqual([
+      { running: 2, queued: 1 },
+      { running: 0, queued: 0 },
+    ]);
     seen.leases.get('a')?.release();
     seen.leases.get('a')?.release();
     await settle();

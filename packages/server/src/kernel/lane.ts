@@ -47,6 +47,8 @@ export interface Lanes {
   counts(): { readonly running: number; readonly queued: number };
   /** Whether something runs in one lane, and how many entries wait behind it. */
   of(key: string): { readonly running: boolean; readonly queued: number };
+  /** Holders of one group, and entries that wait for a place among them. */
+  ofGroup(group: string): { readonly running: number; readonly queued: number };
 }
 
 export interface LanesOptions {
@@ -239,6 +241,10 @@ export function createLanes(options: LanesOptions = {}): Lanes {
       const lane = lanes.get(key);
       if (lane === undefined) return { running: false, queued: 0 };
       return { running: lane.running, queued: lane.queue.size + (lane.running ? 0 : 1) };
+    },
+    ofGroup(id) {
+      const group = groups.get(id);
+      return { running: group?.running ?? 0, queued: group?.waiting ?? 0 };
     },
     async acquire(entry) {
       if (entry.signal.aborted) throw new AppError('cancelled', 'Aborted before the turn began');

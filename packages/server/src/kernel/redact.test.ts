@@ -30,6 +30,12 @@ describe('live secrets', () => {
     expect(createRedactor(['aabaabaab']).redact('xaabaabaabaaby')).toBe('x[REDACTED]y');
   });
 
+  test('alone are hidden where text is worked on: what only looks like a key stays', () => {
+    const text = `correct horse battery, sk-${'a'.repeat(30)} and "token": "of a form"`;
+    expect(redactor.hide(text)).toBe(text.replace('correct horse battery', '[REDACTED]'));
+    expect(redactor.redact(text)).not.toContain('sk-');
+  });
+
   test('too short to tell from words are left alone', () => {
     expect(redactor.redact('a short word')).toBe('a short word');
   });

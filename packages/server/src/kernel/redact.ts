@@ -38,6 +38,8 @@ interface Span {
 export interface Redactor {
   /** The text with every live secret and everything that looks like one replaced by `[REDACTED]`. Time is linear in its length, which has no limit. */
   redact(text: string): string;
+  /** Only the live secrets: for text that is worked on and in which something may rightly look like a key. */
+  hide(text: string): string;
   /** From now on these are live secrets too, also in the forms they take inside JSON and URLs. */
   add(secrets: Iterable<string>): void;
   /** For text that comes in pieces: a secret that is cut in two is found all the same. */
@@ -68,13 +70,17 @@ export function createRedactor(secrets: Iterable<string> = []): Redactor {
     anyLive = new RegExp([...live].map((form) => RegExp.escape(form)).join('|'));
   }
 
-  function spansOf(text: string): Span[] {
+  function liveSpans(text: string): Span[] {
     const spans: Span[] = [];
-    if (anyLive?.test(text) === true) {
-      // Each on its own, and from the next character on, so that of two that overlap none keeps its tail.
-      for (const form of live)
-        for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + 1)) spans.push({ from: at, to: at + form.length, kind: 'exact' });
-    }
+    if (anyLive?.test(text) !== true) return spans;
+    // Each on its own, and from the next character on, so that of two that overlap none keeps its tail.
+    for (const form of live)
+      for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + 1)) spans.push({ from: at, to: at + form.length, kind: 'exact' });
+    return spans;
+  }
+
+  function spansOf(text: string): Span[] {
+    const spans = liveSpans(text);
     if (hint.test(text)) {
       for (const pattern of patterns)
         for (const match of text.matchAll(pattern))
@@ -87,6 +93,7 @@ export function createRedactor(secrets: Iterable<string> = []): Redactor {
   add(secrets);
   return {
     redact: (text) => cover(text, spansOf(text)),
+    hide: (text) => cover(text, merged(liveSpans(text))),
     add,
     stream: () => createStream(spansOf, () => Math.max(longest, window)),
   };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { AppError } from './app-error.ts';
 
@@ -262,6 +262,28 @@ async function beginDraft(directory: Directory): Promise<Draft> {
       if (state !== 'kept') await unlink(temporary).catch(() => {});
     },
   };
+}
+
+/** Plain files directly in a folder inside `root`; none when there is no such folder, or none that may be named (see `openInside`). */
+export async function listInside(
+  root: string,
+  relative: string,
+): Promise<readonly { readonly name: string; readonly size: number; readonly mtimeMs: number }[]> {
+  try {
+    const names = parseRelativePath(relative);
+    return await hidingWhy(async () => {
+      await using directory = await openDirectory(root, names, false);
+      const files: { name: string; size: number; mtimeMs: number }[] = [];
+      for (const name of await readdir(directory.at('.'))) {
+        const stat = await lstat(directory.at(name)).catch(() => undefined);
+        if (stat?.isFile() === true) files.push({ name, size: stat.size, mtimeMs: stat.mtimeMs });
+      }
+      return files;
+    });
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return [];
+    throw error;
+  }
 }
 
 /** Removes a file, or a link, inside `root`. False when there is nothing of this name, or none that may be named (see `openInside`). */

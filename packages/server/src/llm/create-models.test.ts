@@ -323,6 +323,40 @@ describe('fallback', () => {
     expect(attempts[0]?.usage.input).toBeGreaterThan(0);
   });
 
+  test('after an attempt that cost something the caller decides whether there is another one', async () => {
+    const { first, second, models } = await pair();
+    const chosen = ['one/m', 'two/m'].map((name) => models.resolve(name)).filter((model) => model !== undefined);
+    for (const may of [false, true]) {
+      first.queue({ toolCalls: [{ id: 'c', name: 'look', arguments: '{"at": 1}' }], breakAfter: { deltas: 2, by: 'cut' } });
+      const attempts: Attempt[] = [];
+      const asked: number[] = [];
+      const call = {
+        models: chosen,
+        agentId: 'default',
+        request: requestOf('hi'),
+        onAttempt: (attempt: Attempt) => void attempts.push(attempt),
+        mayGoOn: async () => (asked.push(attempts.length), may),
+      };
+      const ended = await models.generate(call, collectingSink()).catch((error: unknown) => error);
+      expect(ended).toMatchObject(may ? { model: { provider: 'two' } } : { name: 'ModelError', usage: { estimated: true } });
+      expect(attempts[0]?.usage.input).toBeGreaterThan(0);
+      expect([asked, second.served()]).toEqual([[1], may ? 1 : 0]);
+    }
+  });
+
+  test('a fallback is asked for no longer an answer than it can make', async () => {
+    const first = await fake();
+    const second = await fake();
+    const models = await build({
+      one: { type: 'vllm', baseUrl: first.url, models: [{ id: 'm', maxTokens: 50 }] },
+      two: { type: 'vllm', baseUrl: second.url, models: [{ id: 'm', maxTokens: 60 }] },
+    });
+    first.queue({ status: 500 });
+    const chosen = ['one/m', 'two/m'].map((name) => models.resolve(name)).filter((model) => model !== undefined);
+    await models.generate({ models: chosen, agentId: 'default', request: { ...requestOf('hi'), maxTokens: 100 }, onAttempt: () => undefined });
+    expect([first, second].map((provider) => provider.requests.at(-1)?.body)).toMatchObject([{ max_tokens: 100 }, { max_tokens: 60 }]);
+  });
+
   test('a network error is tried once more with the same model, then with the next', async () => {
     const { first, models } = await pair();
     await first.close();

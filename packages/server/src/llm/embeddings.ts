@@ -4,9 +4,11 @@ import type { EmbeddingConfig, ProvidersConfig } from './config.ts';
 import { countTokens } from './count-tokens.ts';
 import { providerHeaders } from './create-models.ts';
 import { hashingVector } from './hashing-embedder.ts';
-import { ModelError } from './model.ts';
+import { ModelError, type ModelUsage } from './model.ts';
 import { vendors } from './vendors.ts';
+import { withUsage } from './wire/partial.ts';
 import { Upstream } from './wire/upstream.ts';
+import { ReportedInput } from './wire/usage.ts';
 
 const defaultDimensions = 384;
 /** Requests of one call that are under way at once. */
@@ -67,27 +69,50 @@ function hashingEmbedder(config: EmbeddingConfig): Embedder {
       return {
         vectors: texts.map((text) => hashingVector(text, dimensions)),
         model,
-        tokens: texts.reduce((sum, text) => sum + countTokens(text), 0),
+        tokens: countAll(texts),
       };
     },
     async [Symbol.asyncDispose]() {},
   };
 }
 
+function countAll(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + countTokens(text), 0);
+}
+
 async function embedInBatches(texts: readonly string[], size: number, ask: (batch: readonly string[]) => Promise<Embeddings>): Promise<Embeddings> {
   const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, i) => texts.slice(i * size, (i + 1) * size));
   const answers: Embeddings[] = [];
-  for (let i = 0; i < batches.length; i += parallel) answers.push(...(await Promise.all(batches.slice(i, i + parallel).map(ask))));
+  const tokensOf = () => answers.reduce((sum, answer) => sum + answer.tokens, 0);
+  for (let i = 0; i < batches.length; i += parallel) {
+    const settled = await Promise.allSettled(batches.slice(i, i + parallel).map(ask));
+    for (const one of settled) if (one.status === 'fulfilled') answers.push(one.value);
+    const failed = settled.filter((one) => one.status === 'rejected').map((one): unknown => one.reason);
+    if (failed.length > 0) throw withTokens(failed[0], tokensOf() + failed.reduce<number>((sum, error) => sum + tokensIn(error), 0));
+  }
   const vectors = answers.flatMap((answer) => answer.vectors);
   const dimensions = vectors[0]?.length;
-  if (vectors.some((vector) => vector.length !== dimensions)) throw new ModelError('bad_response', 'The provider sent vectors of different lengths');
-  return { vectors, model: answers[0]?.model ?? '', tokens: answers.reduce((sum, answer) => sum + answer.tokens, 0) };
+  if (vectors.some((vector) => vector.length !== dimensions))
+    throw withTokens(new ModelError('bad_response', 'The provider sent vectors of different lengths'), tokensOf());
+  return { vectors, model: answers[0]?.model ?? '', tokens: tokensOf() };
+}
+
+/** The failure of one batch; what the others used is paid for all the same. */
+function withTokens(error: unknown, tokens: number): unknown {
+  if (!(error instanceof ModelError) || tokens === 0) return error;
+  return withUsage(error, inputOf(tokens, error.usage?.estimated ?? false));
+}
+
+const tokensIn = (error: unknown): number => (error instanceof ModelError ? (error.usage?.input ?? 0) : 0);
+
+function inputOf(input: number, estimated: boolean): ModelUsage {
+  return { input, output: 0, cacheRead: 0, cacheWrite: 0, estimated };
 }
 
 const Answer = z.object({
   data: z.array(z.object({ index: z.int().min(0).nullish(), embedding: z.union([z.array(z.number()), z.string()]) })),
   model: z.string().nullish(),
-  usage: z.object({ prompt_tokens: z.number() }).nullish().catch(undefined),
+  usage: z.object({ prompt_tokens: ReportedInput }).nullish().catch(undefined),
 });
 
 function askProvider(
@@ -100,7 +125,7 @@ function askProvider(
   const body = JSON.stringify({ model: config.model, input: texts, encoding_format: base64 ? 'base64' : 'float' });
   return upstream.post<Embeddings>(
     { path: '/embeddings', body, timeoutMs: config.timeoutMs, signal },
-    { stream: undefined, whole: (bytes) => readAnswer(bytes, config.model, texts) },
+    { stream: undefined, whole: (bytes) => readAnswer(bytes, config.model, texts), unanswered: () => inputOf(countAll(texts), true) },
   );
 }
 
@@ -125,7 +150,7 @@ function readAnswer(bytes: Buffer, asked: string, texts: readonly string[]): Emb
   const whole = vectors.filter((vector) => vector !== undefined);
   if (whole.some((vector) => vector.length === 0 || !vector.every(Number.isFinite)))
     throw new ModelError('bad_response', 'an embedding is empty or holds something else than numbers');
-  return { vectors: whole, model: model ?? asked, tokens: usage?.prompt_tokens ?? texts.reduce((sum, text) => sum + countTokens(text), 0) };
+  return { vectors: whole, model: model ?? asked, tokens: usage?.prompt_tokens ?? countAll(texts) };
 }
 
 /** Little-endian 32-bit floats; read one by one, since the bytes need not be aligned nor the machine little-endian. */

@@ -51,6 +51,8 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
     for (const model of ready) {
       // A refused key of the model before may belong to this one too.
       if (last !== undefined && deps.cooldowns.remainingMs(model.provider) > 0) continue;
+      // An attempt is only repeated with the same model when it used nothing.
+      if (last?.error.usage !== undefined && call.mayGoOn !== undefined && !(await call.mayGoOn())) throw last.error;
       if (last !== undefined) announceFallback(deps, call.agentId, last, model, attempts);
       let tried = await attempt(deps, call, model, sink);
       attempts += 1;
@@ -82,7 +84,7 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     call.onAttempt({ model, usage, latencyMs: clock.monotonic() - begun, startedAtMs, outcome, ...(responseId === undefined ? {} : { responseId }) });
   let result: ModelResult;
   try {
-    const request: ModelRequest = { ...call.request, model };
+    const request: ModelRequest = { ...call.request, ...boundFor(model, call), model };
     result = await deps.clientOf(model.provider).generate(request, sink);
   } catch (thrown) {
     const error =
@@ -104,6 +106,12 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
   health.succeeded(model.provider);
   cooldowns.succeeded(model.provider);
   return { result };
+}
+
+/** A length that suits the first model of the list may be more than a later one can make. */
+function boundFor(model: ModelInfo, { models, request }: Call): { readonly maxTokens?: number } {
+  if (model === models[0] || request.maxTokens === undefined || request.maxTokens <= model.maxTokens) return {};
+  return { maxTokens: model.maxTokens };
 }
 
 /** Once more with the same model: at once when the connection failed before a byte came, after a short pause when the provider was overloaded. */

@@ -130,7 +130,7 @@ export class ModelError extends Error {
   readonly retryAfterMs?: number;
   /** Set when text was already handed to the sink: the call must not be repeated elsewhere. */
   readonly partial?: ModelResult;
-  /** What the failed call is estimated to have cost, when the provider had begun to answer. */
+  /** What the failed call is estimated to have used, when the provider had begun to answer, or had the request and was left. */
   readonly usage?: ModelUsage;
 
   constructor(

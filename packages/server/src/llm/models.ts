@@ -41,6 +41,8 @@ export interface Models extends AsyncDisposable {
       readonly agentId: string;
       readonly request: Omit<ModelRequest, 'model'>;
       readonly onAttempt: (attempt: Attempt) => void;
+      /** Asked after an attempt that failed and cost something; without leave the call fails with what it has. */
+      readonly mayGoOn?: () => boolean | Promise<boolean>;
     },
     sink?: ModelSink,
   ): Promise<{ readonly result: ModelResult; readonly model: ModelInfo }>;

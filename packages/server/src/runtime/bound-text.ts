@@ -13,11 +13,17 @@ function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdbff;
 }
 
-/** Keeps `kept` characters, three quarters of them from the beginning, and says in between how many are missing. */
-export function cutMiddle(text: string, kept: number): string {
-  if (text.length <= kept) return text;
+/** The two ends of a text, and what says in between how many characters are missing. */
+export function splitMiddle(text: string, kept: number): { readonly head: string; readonly note: string; readonly end: string } {
   const tail = Math.floor(kept / 4);
   const head = headOf(text, kept - tail);
   const end = tail === 0 ? '' : tailOf(text, tail);
-  return `${head}\n[… ${text.length - head.length - end.length} characters left out …]\n${end}`;
+  return { head, note: `\n[… ${text.length - head.length - end.length} characters left out …]\n`, end };
+}
+
+/** Keeps `kept` characters, three quarters of them from the beginning, and says in between how many are missing. */
+export function cutMiddle(text: string, kept: number): string {
+  if (text.length <= kept) return text;
+  const { head, note, end } = splitMiddle(text, kept);
+  return `${head}${note}${end}`;
 }

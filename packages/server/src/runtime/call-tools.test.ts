@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '../kernel/app-error.ts';
 import { type BusEvent, createEventBus } from '../kernel/event-bus.ts';
 import { silentLog } from '../kernel/log.ts';
+import { createRedactor } from '../kernel/redact.ts';
 import type { ToolCall } from '../llm/model.ts';
 import { callTools } from './call-tools.ts';
 import { createFence } from './fence.ts';
@@ -46,7 +47,13 @@ function setUp(
   });
   const run = (...calls: (readonly [string, string] | readonly [string])[]) =>
     callTools(
-      { clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog, inspect: monitor.inspect },
+      {
+        clock,
+        fence: createFence({ key: Buffer.alloc(32) }),
+        log: silentLog,
+        inspect: monitor.inspect,
+        hideSecrets: createRedactor(['correct horse battery']).hide,
+      },
       { input, signal: controller.signal, beforeOnce: options.beforeOnce ?? (async () => {}) },
       calls.map(([name, args = '{}'], index): ToolCall => ({ id: `c${index}`, name, arguments: args })),
     );
@@ -69,6 +76,21 @@ describe('tool calls of a step', () => {
     expect(results.map((result) => result.content)).toEqual(['a', 'b', 'w', 'w', 'a']);
     expect(results.map((result) => result.role === 'tool' && result.toolCallId)).toEqual(['c0', 'c1', 'c2', 'c3', 'c4']);
     expect(log).toEqual(['a begins', 'b begins', 'a ends', 'b ends', 'w begins', 'w ends', 'w begins', 'w ends', 'a begins', 'a ends']);
+  });
+
+  it('come without the live secrets of the installation, whether they succeed, fail or come from outside', async () => {
+    const text = 'it is correct horse battery';
+    const { run } = setUp([
+      tool('look', says(text)),
+      tool('ask', async () => ({ content: text, outside: { source: 'a page' } })),
+      tool('fail', async () => {
+        throw new AppError('invalid_params', text);
+      }),
+    ]);
+    for (const { content } of await run(['look'], ['ask'], ['fail'])) {
+      expect(content).toContain('it is [REDACTED]');
+      expect(content).not.toContain('battery');
+    }
   });
 
   it.each([

@@ -6,6 +6,7 @@ import type { ModelMessage, ToolCall } from '../llm/model.ts';
 import { cutMiddle } from './bound-text.ts';
 import type { Fence } from './fence.ts';
 import type { InspectedText } from './injection-monitor.ts';
+import { fileReader, maxResultCharacters, offLoad, offLoadFrom } from './off-load.ts';
 import type { Tool, ToolContext, ToolResult } from './tool.ts';
 import { refuseTool } from './tool-policy.ts';
 import type { TurnInput } from './turn.ts';
@@ -16,6 +17,8 @@ export interface CallToolsDeps {
   readonly log: Log;
   /** Looks at what the outside world answered; see `InjectionMonitor`. */
   readonly inspect?: (text: string, about: InspectedText) => unknown;
+  /** Takes the live secrets of the installation out: a tool that comes upon one hands it on to no model and no stored message. */
+  readonly hideSecrets?: (text: string) => string;
 }
 
 export interface ToolRun {
@@ -26,8 +29,6 @@ export interface ToolRun {
   readonly beforeOnce: () => Promise<void>;
 }
 
-/** Characters of one result that the model is shown. */
-const maxResultCharacters = 50_000;
 const maxCallsPerStep = 64;
 const maxParallel = 8;
 
@@ -59,12 +60,28 @@ function isPure(run: ToolRun, call: ToolCall | undefined): boolean {
 
 async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Promise<ModelMessage> {
   const result = await resultOf(deps, run, call);
-  const bounded = cutMiddle(result.content.toWellFormed(), maxResultCharacters);
-  if (result.outside === undefined) return toMessage(call, { ...result, content: bounded });
+  const content = result.content.toWellFormed();
+  const { shown, pointer } = await boundResult(deps, run, call, deps.hideSecrets?.(content) ?? content);
+  const behind = (text: string) => (pointer === undefined ? text : `${text}\n${pointer}`);
+  if (result.outside === undefined) return toMessage(call, { ...result, content: behind(shown) });
   const { agentId, traceId } = run.input;
-  deps.inspect?.(bounded, { source: 'tool_output', principalId: `tool:${call.name}`, agentId, traceId });
+  deps.inspect?.(shown, { source: 'tool_output', principalId: `tool:${call.name}`, agentId, traceId });
   // The marker is stored with the message, so that the text is the same whenever the conversation is sent again.
-  return toMessage(call, { ...result, content: deps.fence.wrap(bounded, { source: result.outside.source }, deps.fence.newMarker()) });
+  return toMessage(call, { ...result, content: behind(deps.fence.wrap(shown, { source: result.outside.source }, deps.fence.newMarker())) });
+}
+
+/** A long result goes to a file that the model can read on in, when it has the tool for that; without it the middle is lost. */
+async function boundResult(deps: CallToolsDeps, run: ToolRun, call: ToolCall, content: string): Promise<{ shown: string; pointer?: string }> {
+  const { input } = run;
+  // What was read from a file has its rest there already.
+  if (call.name !== fileReader && content.length > offLoadFrom(input.models) && findTool(run, fileReader) !== undefined) {
+    try {
+      return await offLoad(input, content);
+    } catch (error) {
+      deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: call.name, error }, 'a large result could not be off-loaded');
+    }
+  }
+  return { shown: cutMiddle(content, maxResultCharacters) };
 }
 
 async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Promise<ToolResult> {

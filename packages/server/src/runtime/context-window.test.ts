@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countTokens } from '../llm/count-tokens.ts';
 import type { ModelMessage, ModelPart } from '../llm/model.ts';
-import { createFitContext, omissionNote } from './context-window.ts';
+import { createFence } from './fence.ts';
+import { createFitContext, notesHead, omissionNote } from './context-window.ts';
 
 const fit = createFitContext(countTokens);
 const user = (content: string): ModelMessage => ({ role: 'user', content });
@@ -41,6 +42,32 @@ describe('context window', () => {
     const fitted = fit({ messages, fixedTokens: 10, limit: 100 });
     expect(fitted?.messages).toBe(messages);
     expect(fitted?.tokens).toBe(10 + 3 * 5);
+  });
+
+  it('keeps the fence of a result that it cuts and the way to the rest of it, and marks what was left out once', () => {
+    const fence = createFence({ key: new Uint8Array(32) });
+    const pointer =
+      '[60000 characters in all, in 60 lines of the file .gatehouse/offload/tn_1.txt: open what you need of it with "read", offset and limit]';
+    const result = `${fence.wrap(words(1200), { source: 'web' })}\n${pointer}`;
+    const long = Array.from({ length: 3 }, () => step(100).map((message) => (message.role === 'tool' ? { ...message, content: result } : message)));
+    let messages: readonly ModelMessage[] = [user('look'), ...long.flat()];
+    for (let limit = 2500; limit >= 600; limit -= 100) {
+      messages = fit({ messages, fixedTokens: 0, limit })?.messages ?? [];
+      const results = messages.filter((message) => message.role === 'tool').map((message) => message.content);
+      expect(results.length, `${limit}`).toBeGreaterThan(0);
+      for (const content of results)
+        expect(content, `${limit}`).toMatch(
+          /^(?:\[\d{3,} characters left out to save room\]|<<<UNTRUSTED-TEXT ([0-9a-f]{32}) source="web">>>\n[^<]*\n<<<END-UNTRUSTED-TEXT \1>>>)\n\[60000 characters in all, [^\n]*\]$/,
+        );
+    }
+  });
+
+  it('takes what was found for a question out before the question itself', () => {
+    const fence = createFence({ key: new Uint8Array(32) });
+    const question = `${fence.wrap(words(300), { source: 'memory' })}\n\nBEGIN ${words(400)} END`;
+    const [asked] = fit({ messages: [user(question)], fixedTokens: 0, limit: 120 })?.messages ?? [];
+    expect(asked?.content).toMatch(/BEGIN[\s\S]*END$/);
+    expect(asked?.content).not.toContain('<<<');
   });
 
   it('leaves out old tool results first, and spares the recent ones', () => {
@@ -202,5 +229,28 @@ describe('context window', () => {
       const fitted = fit({ messages, fixedTokens: 0, limit: 2500 });
       expect(fitted?.messages).toEqual([user(omissionNote), messages[2]]);
     });
+  });
+
+  it('leaves notes on what came before in place while older exchanges go, and gives them up only when they do not fit', () => {
+    const notes = user(`${notesHead}, messages 1 to 90.]\n${words(50)}`);
+    const messages = [notes, user(words(300)), assistant(words(300)), user(words(300)), assistant(words(300)), user('the question')];
+    const fitted = fit({ messages, fixedTokens: 0, limit: 800 });
+    expect(fitted?.messages[0]).toBe(notes);
+    expect(fitted?.messages[1]?.content).toBe(omissionNote);
+    expect(fitted?.messages.at(-1)?.content).toBe('the question');
+    const tight = fit({ messages: [notes, user(words(100))], fixedTokens: 0, limit: 130 });
+    expect(tight?.messages.map((message) => message.content)).toEqual([omissionNote, words(100)]);
+    // Who writes like that as the first message is no note.
+    expect(fit({ messages: [user(`${notesHead} ${words(300)}`)], fixedTokens: 0, limit: 100 })?.messages[0]?.content).toContain(notesHead);
+  });
+
+  it('leaves the way to an off-loaded result in its place', () => {
+    const pointer =
+      '[90000 characters in all, in 900 lines of the file .gatehouse/offload/a.txt: open what you need of it with "read", offset and limit]';
+    const [call, result] = step(2000);
+    const offLoaded = { ...result!, content: `${result!.content}\n${pointer}` };
+    const messages = [user('one'), call!, offLoaded, ...Array.from({ length: 4 }, () => step(100)).flat(), assistant('done'), user('two')];
+    const fitted = fit({ messages, fixedTokens: 0, limit: 500 });
+    expect(fitted?.messages[2]?.content).toBe(`[${offLoaded.content.length} characters left out to save room]\n${pointer}`);
   });
 });

@@ -1,6 +1,7 @@
-import { countParts } from '../llm/count-parts.ts';
 import type { CountTokens, ModelMessage, ModelPart, ToolCall } from '../llm/model.ts';
-import { cutMiddle } from './bound-text.ts';
+import { cutFenced, withoutFenced } from './cut-fenced.ts';
+import { countMessage as countWhole } from './message-tokens.ts';
+import { pointerOf } from './off-load.ts';
 
 export interface ContextInput {
   readonly messages: readonly ModelMessage[];
@@ -24,35 +25,22 @@ export interface FittedContext {
  */
 export type FitContext = (input: ContextInput) => FittedContext | undefined;
 
-/** Stands first when earlier messages were left out. */
+/** How the message begins that holds notes on what came before; it is left out last. */
+export const notesHead = '[Notes on the earlier part of this conversation';
+
+/** Stands first, or behind the notes, when earlier messages were left out. */
 export const omissionNote = '[Earlier messages of this conversation were left out, because it no longer fits into the context.]';
 
 /** Tool results that are spared while older ones can go. */
-const recentResults = 4;
+export const recentResults = 4;
 /** Room gained beyond need, so that the prefix, and with it the provider's cache, is not changed at every step. */
 const target = 0.8;
 /** Below this a piece of a text says less than a note does. */
 const leastPieceTokens = 200;
 const leastQuestionTokens = 64;
-const perMessageTokens = 4;
-const perCallTokens = 8;
 
-/** Counts of messages are remembered for as long as the messages themselves. */
 export function createFitContext(countTokens: CountTokens): FitContext {
-  const counted = new WeakMap<ModelMessage, number>();
-
-  function countMessage(message: ModelMessage): number {
-    let tokens = counted.get(message);
-    if (tokens === undefined) {
-      tokens = perMessageTokens + (message.role === 'user' && message.parts !== undefined ? countParts(message.parts) : countTokens(message.content));
-      if (message.role === 'tool') tokens += countTokens(message.toolCallId);
-      if (message.role === 'assistant')
-        for (const call of message.toolCalls ?? [])
-          tokens += perCallTokens + countTokens(call.id) + countTokens(call.name) + countTokens(call.arguments);
-      counted.set(message, tokens);
-    }
-    return tokens;
-  }
+  const countMessage = (message: ModelMessage) => countWhole(message, countTokens);
 
   return ({ messages, fixedTokens, limit }) => {
     let tokens = fixedTokens;
@@ -72,9 +60,12 @@ export function createFitContext(countTokens: CountTokens): FitContext {
 
     maskOldResults(list, () => tokens <= comfortable, replace);
     if (tokens > comfortable) dropOldExchanges(list, () => tokens <= comfortable, remove);
-    if (list.length < messages.length && list[0]?.content !== omissionNote) {
+    // What an answer needs of what came before goes only when it must.
+    if (tokens > limit && beginOf(list) === 1 && list[1]?.role === 'user') remove(0, 1);
+    const begin = beginOf(list);
+    if (list.length < messages.length && list[begin]?.content !== omissionNote) {
       const note: ModelMessage = { role: 'user', content: omissionNote };
-      list.unshift(note);
+      list.splice(begin, 0, note);
       tokens += countMessage(note);
     }
     if (tokens > limit) shrinkLastExchange(list, { over: () => tokens - limit, replace, remove, countTokens });
@@ -90,19 +81,27 @@ function maskOldResults(list: readonly ModelMessage[], done: () => boolean, repl
   }
 }
 
+/** It stays as it is from step to step, and keeps the number that it had first. */
+const masked = /^\[\d+ characters left out to save room\](?:\n\[[^\n]+\])?$/;
+
 function mask(list: readonly ModelMessage[], index: number, replace: (index: number, message: ModelMessage) => void): void {
   const message = list[index];
-  if (message === undefined) return;
-  const content = `[${message.content.length} characters left out to save room]`;
+  if (message === undefined || masked.test(message.content)) return;
+  const pointer = pointerOf(message.content);
+  const content = `[${message.content.length} characters left out to save room]${pointer === undefined ? '' : `\n${pointer}`}`;
   if (content.length < message.content.length) replace(index, { ...message, content });
 }
 
+/** Behind the notes on what came before, if there are any. */
+const beginOf = (list: readonly ModelMessage[]) => (list[0]?.content.startsWith(notesHead) === true ? 1 : 0);
+
 /** An exchange begins with a user message and ends before the next one; the last one stays. */
 function dropOldExchanges(list: readonly ModelMessage[], done: () => boolean, remove: (from: number, count: number) => void): void {
+  const begin = beginOf(list);
   while (!done()) {
-    const next = list.findIndex((message, index) => index > 0 && message.role === 'user');
+    const next = list.findIndex((message, index) => index > begin && message.role === 'user');
     if (next === -1) return;
-    remove(0, next);
+    remove(begin, next - begin);
   }
 }
 
@@ -148,13 +147,20 @@ function empty(list: readonly ModelMessage[], index: number, replace: Shrinking[
 function cutTo(list: readonly ModelMessage[], index: number, least: number, { over, replace, countTokens }: Shrinking): void {
   const message = list[index];
   if (message === undefined || message.content === omissionNote || over() <= 0) return;
-  const text = longestText(message);
+  const whole = longestText(message);
+  const room = Math.max(least, countTokens(whole) - over());
+  const own = withoutFenced(whole);
+  // Where most of it is somebody's own words, what was found for them goes first.
+  const text = own.length * 2 > whole.length ? own : whole;
   const tokens = countTokens(text);
-  const room = Math.max(least, tokens - over());
+  if (tokens <= room) {
+    if (text !== whole) replace(index, withLongestText(message, text));
+    return;
+  }
   let kept = Math.floor(text.length * Math.min(1, room / tokens));
   // Tokens are not spread evenly over a text, and the note in the gap costs some as well.
   while (kept > 0 && tokens > room) {
-    const shorter = cutMiddle(text, kept);
+    const shorter = cutFenced(text, kept);
     if (countTokens(shorter) <= room) {
       replace(index, withLongestText(message, shorter));
       return;

@@ -1,5 +1,8 @@
 import type { CountTokens, ModelInfo, ModelMessage, ToolSpec } from '../llm/model.ts';
+import { answerReserve, usableWindow } from './context-room.ts';
 import type { FitContext } from './context-window.ts';
+import { createCountFixed } from './fixed-tokens.ts';
+import { type BudgetRefusal, type Refused, refusal, type Reservation, type TurnBudget } from './turn-budget.ts';
 
 export interface CallPlanInput {
   readonly models: readonly ModelInfo[];
@@ -8,8 +11,10 @@ export interface CallPlanInput {
   readonly messages: readonly ModelMessage[];
   /** Output tokens that were asked for. */
   readonly maxTokens: number | undefined;
-  /** Tokens that the turn may still use. */
-  readonly budgetLeft: number;
+  /** The turn's own cap: its configuration key, its limit, and what the turn has used of it. */
+  readonly turnTokens: { readonly cap: string; readonly limit: number; readonly used: number };
+  /** Caps beyond those of the turn's tokens. */
+  readonly budget: TurnBudget | undefined;
   /** How often a provider found the conversation too long although it was counted to fit. */
   readonly overflows: number;
 }
@@ -21,66 +26,49 @@ export type CallPlan =
       readonly models: readonly ModelInfo[];
       /** Absent when the model may decide. */
       readonly maxTokens: number | undefined;
-      readonly cappedByBudget: boolean;
+      /** The budget that makes the longest answer shorter than what was asked for. */
+      readonly cappedBy: Refused | undefined;
+      /** To be settled when the call has ended. */
+      readonly reservation: Reservation | undefined;
     }
-  | { readonly end: 'contextExhausted' | 'budgetExceeded' };
+  | { readonly end: 'contextExhausted' }
+  | BudgetRefusal;
 
-/** Of the window: counts are estimates, and chat templates add tokens of their own. */
-const safety = 0.02;
 /** Less than this is no answer. */
 const leastOutputTokens = 16;
-const rememberedTexts = 64;
-/** Shorter ones are counted as fast as found, longer ones are not worth their memory. */
-const rememberedLengths = { from: 100, to: 20_000 };
 
-/** Decides before a model call whether it fits into window and budget: input is counted and output reserved, the rest is the caller's. */
+/** Decides before a model call whether it fits into window and budgets: input is counted and output reserved, the rest is the caller's. */
 export function createPlanCall(fitContext: FitContext, countTokens: CountTokens): (input: CallPlanInput) => CallPlan {
-  /** System prompts and tools are few and long, and the same at each step of each turn. */
-  const remembered = new Map<string, number>();
-  const toolTokens = new WeakMap<ToolSpec, number>();
+  const countFixed = createCountFixed(countTokens);
 
-  function countText(text: string): number {
-    if (text.length < rememberedLengths.from || text.length > rememberedLengths.to) return countTokens(text) + 2;
-    let tokens = remembered.get(text);
-    if (tokens === undefined) {
-      tokens = countTokens(text) + 2;
-      if (remembered.size >= rememberedTexts) remembered.clear();
-      remembered.set(text, tokens);
-    }
-    return tokens;
-  }
-
-  function countTool(tool: ToolSpec): number {
-    let tokens = toolTokens.get(tool);
-    if (tokens === undefined) {
-      tokens = countTokens(JSON.stringify(tool)) + 8;
-      toolTokens.set(tool, tokens);
-    }
-    return tokens;
-  }
-
-  return ({ models, system, tools, messages, maxTokens, budgetLeft, overflows }) => {
-    const [primary] = models;
+  return ({ models: candidates, system, tools, messages, maxTokens, turnTokens, budget, overflows }) => {
+    const [primary] = candidates;
     if (primary === undefined) throw new RangeError('a call needs a model');
-    let fixedTokens = 0;
-    for (const text of system) fixedTokens += countText(text);
-    for (const tool of tools) fixedTokens += countTool(tool);
-    // Half of the window at most: a model whose longest answer fills its window could be told nothing otherwise.
+    const fixedTokens = countFixed(system, tools);
     const wanted = maxTokens ?? primary.maxTokens;
-    const usable = Math.floor(primary.contextWindow * (1 - safety) * 0.75 ** overflows);
-    const reserve = Math.min(wanted, Math.floor(usable / 2));
+    const usable = Math.floor(usableWindow(primary) * 0.75 ** overflows);
+    const reserve = answerReserve(wanted, usable);
     const fitted = fitContext({ messages, fixedTokens, limit: usable - reserve });
     if (fitted === undefined) return { end: 'contextExhausted' };
     const room = usable - fitted.tokens;
-    const affordable = budgetLeft - fitted.tokens;
-    if (affordable < Math.min(leastOutputTokens, wanted)) return { end: 'budgetExceeded' };
+    const { cap, limit, used } = turnTokens;
+    const affordable = limit - used - fitted.tokens;
+    const least = Math.min(leastOutputTokens, wanted);
+    if (affordable < least) return { refused: refusal({ cap, limit, used, unit: 'tokens' }) };
     const allowed = Math.min(wanted, room, affordable);
+    const cappedBy = affordable < Math.min(wanted, room) ? refusal({ cap, limit, used, unit: 'tokens' }) : undefined;
     const sent = maxTokens === undefined && allowed === wanted ? undefined : allowed;
+    const models = candidates.filter((model) => model === primary || fitted.tokens + (sent ?? model.maxTokens) <= usableWindow(model));
+    const reservation = budget?.reserve({ models, inputTokens: fitted.tokens, maxOutputTokens: allowed });
+    if (reservation === undefined) return { messages: fitted.messages, models, maxTokens: sent, cappedBy, reservation };
+    if ('refused' in reservation) return reservation;
+    // What was reserved is all that may come: the provider is told of it even where it would have decided itself.
     return {
       messages: fitted.messages,
-      models: models.filter((model) => model === primary || fitted.tokens + (sent ?? model.maxTokens) <= model.contextWindow * (1 - safety)),
-      maxTokens: sent,
-      cappedByBudget: affordable < Math.min(wanted, room),
+      models,
+      maxTokens: reservation.maxOutputTokens,
+      cappedBy: reservation.cappedBy ?? cappedBy,
+      reservation,
     };
   };
 }

@@ -5,9 +5,11 @@ import { silentLog } from '../kernel/log.ts';
 import { ModelError, type ModelInfo, type ModelMessage } from '../llm/model.ts';
 import { createFence } from './fence.ts';
 import { createRunTurn } from './run-turn.ts';
+import type { Attempt, Models } from '../llm/models.ts';
 import { createScriptedModels, createSteppedClock, type ScriptedAnswer, testModel, turnInput } from './testing.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import type { TurnSink } from './turn.ts';
+import type { TurnBudget } from './turn-budget.ts';
 
 const full: AgentConfigInput = { tools: { profile: 'full' } };
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -177,6 +179,64 @@ describe('a turn ends', () => {
   it('as budget_exceeded when the budget is what cut the answer', async () => {
     const { run } = setUp({ text: 'part', finish: 'length' });
     expect(await run(turnInput({ agent: { budgets: { perTurnTokens: 100 } } }))).toMatchObject({ finishReason: 'budget_exceeded', text: 'part' });
+  });
+
+  it('names cap, limit and use when a budget has no room', async () => {
+    const { run } = setUp({ calls: [['look', {}]], usage: { input: 500, output: 450 } });
+    const result = await run(turnInput({ agent: { ...full, budgets: { perTurnTokens: 1000 } }, tools: [tool()] }));
+    expect(result.failure?.message).toBe(
+      'The budget agents.default.budgets.perTurnTokens of 1000 tokens has no room for this call: 950 tokens are used; this call needs more than is left',
+    );
+    const refused = { cap: 'budgets.perDayUsd', limit: 1, used: 1, retryAfterMs: 5000, message: 'no room' };
+    const other = setUp({ text: 'x' });
+    expect(await other.run(turnInput({ budget: { reserve: () => ({ refused }), spend: () => undefined } }))).toMatchObject({
+      finishReason: 'budget_exceeded',
+      failure: { kind: 'budget_exceeded', message: 'no room', retryAfterMs: 5000 },
+      calls: [],
+    });
+    expect(other.asked).toEqual([]);
+  });
+
+  it.each([
+    ['an answer', { text: 'x' }, 'stop'],
+    ['a failure', { error: new ModelError('server', 'broken') }, 'provider_degraded'],
+    ['a reserve that cannot be stored', { text: 'x' }, 'error'],
+  ] as const)('and settles its reserve once after %s', async (name, answer, finishReason) => {
+    const settled: number[] = [];
+    const { run, asked } = setUp(answer);
+    const stored = name.startsWith('a reserve') ? Promise.reject(new Error('disk full')) : Promise.resolve();
+    const budget: TurnBudget = {
+      reserve: () => ({ maxOutputTokens: 33, stored, covers: () => true, settle: (calls) => settled.push(calls.length) }),
+      spend: () => settled.push(-1),
+    };
+    expect(await run(turnInput({ budget }))).toMatchObject({ finishReason });
+    expect(settled).toEqual([finishReason === 'error' ? 0 : 1]);
+    expect(asked.map(({ request }) => request.maxTokens)).toEqual(finishReason === 'error' ? [] : [33]);
+  });
+
+  it('books what a call used that ended after its turn', async () => {
+    const { clock } = setUp();
+    const late: number[] = [];
+    let end: ((attempt: Attempt) => void) | undefined;
+    const models: Pick<Models, 'generate'> = {
+      generate: ({ onAttempt }) => {
+        end = onAttempt;
+        return new Promise(() => {});
+      },
+    };
+    const run = createRunTurn({ models, clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog });
+    const budget: TurnBudget = {
+      reserve: () => ({ maxOutputTokens: 33, covers: () => true, settle: (calls) => late.push(calls.length) }),
+      spend: ({ usage }) => late.push(usage.input),
+    };
+    const turn = run(turnInput({ agent: { turnTimeoutMs: 1000 }, budget }));
+    await settle();
+    clock.step(1000);
+    clock.step(5000);
+    expect(await turn).toMatchObject({ finishReason: 'timeout' });
+    const usage = { input: 77, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
+    end?.({ model: testModel, usage, latencyMs: 1, startedAtMs: 1, outcome: 'ok' });
+    expect(late).toEqual([0, 77]);
   });
 
   it('when the model goes round in circles, after it was told', async () => {

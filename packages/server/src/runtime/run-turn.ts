@@ -3,7 +3,7 @@ import { newId } from '../kernel/ids.ts';
 import { countTokens } from '../llm/count-tokens.ts';
 import { ModelError, type ModelInfo, type ModelMessage, type ModelResult, type ModelSink, type ToolCall } from '../llm/model.ts';
 import type { Attempt, Models } from '../llm/models.ts';
-import { cacheSaving, costOf } from '../llm/price.ts';
+import { toCallRecord } from './call-record.ts';
 import { callTools, type CallToolsDeps } from './call-tools.ts';
 import { createCircuitBreakers } from './circuit-breaker.ts';
 import { callIdsOf, divideCalls, toolsBeside } from './client-tools.ts';
@@ -12,7 +12,7 @@ import { createLoopDetector } from './loop-detection.ts';
 import { createPlanCall } from './plan-call.ts';
 import { toolSpec } from './tool-spec.ts';
 import type { CallRecord, RunTurn, TurnInput, TurnResult, TurnSink } from './turn.ts';
-import { circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
+import { budgetExceeded, circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
 import { TurnStop } from './turn-stop.ts';
 
 export interface RunTurnDeps extends CallToolsDeps {
@@ -53,6 +53,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     const clientNames = new Set(clientTools.map((tool) => tool.name));
     const loops = createLoopDetector();
     const beforeOnce = onlyOnce(input.beforeOnce);
+    const turnCap = `agents.${input.agentId}.budgets.perTurnTokens`;
     let messages = input.messages;
     let system = input.system;
     let overflows = 0;
@@ -65,10 +66,15 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         tools,
         messages,
         maxTokens: input.maxTokens ?? agent.maxTokens,
-        budgetLeft: agent.budgets.perTurnTokens - progress.usedTokens,
+        turnTokens: { cap: turnCap, limit: agent.budgets.perTurnTokens, used: progress.usedTokens },
+        budget: input.budget,
         overflows,
       });
       if ('end' in plan) return turnEnds[plan.end];
+      if ('refused' in plan) return budgetExceeded(plan.refused);
+      const { reservation } = plan;
+      const callsBefore = progress.calls.length;
+      let isSettled = false;
       messages = plan.messages;
       progress.steps += 1;
       let answer: ModelResult;
@@ -86,12 +92,21 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           ...(options !== undefined && { options }),
         };
         const onAttempt = (attempt: Attempt) => {
-          progress.calls.push(toCallRecord(attempt));
+          const record = toCallRecord(attempt, 'interactive');
+          progress.calls.push(record);
           progress.usedTokens += attempt.usage.input + attempt.usage.output;
+          // After the settlement comes what a call used that ended too late for its turn.
+          if (reservation === undefined || isSettled) input.budget?.spend(record);
         };
-        const { result, model } = await stop.bounded(
-          deps.models.generate({ models: plan.models, agentId: input.agentId, request, onAttempt }, separated(sink, progress.texts)),
-        );
+        const call = {
+          models: plan.models,
+          agentId: input.agentId,
+          request,
+          onAttempt,
+          ...(reservation !== undefined && { mayGoOn: () => reservation.covers(progress.calls.slice(callsBefore)) }),
+        };
+        if (reservation?.stored !== undefined) await reservation.stored;
+        const { result, model } = await stop.bounded(deps.models.generate(call, separated(sink, progress.texts)));
         answer = result;
         progress.model = model;
       } catch (error) {
@@ -102,12 +117,15 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         if (error instanceof ModelError && error.partial !== undefined) addText(progress, error.partial.text);
         logFailure(input, error);
         return endOfFailedCall(error, stop.cause);
+      } finally {
+        isSettled = true;
+        reservation?.settle(progress.calls.slice(callsBefore));
       }
       const isAnswer = answer.toolCalls.length === 0 || options?.toolChoice === 'none';
       if (isAnswer || answer.finish === 'length' || answer.finish === 'content_filter') {
         // Calls of an answer that was cut off may be cut off themselves.
         addText(progress, answer.text);
-        if (answer.finish === 'length') return plan.cappedByBudget ? turnEnds.budgetExceeded : turnEnds.lengthCut;
+        if (answer.finish === 'length') return plan.cappedBy === undefined ? turnEnds.lengthCut : budgetExceeded(plan.cappedBy);
         if (answer.text.trim() !== '') return turnEnds.stop;
         if (answer.finish === 'content_filter') return turnEnds.filtered;
         if (system !== input.system || progress.steps >= agent.maxSteps) return turnEnds.outputStarved;
@@ -173,22 +191,6 @@ function toResult(progress: Progress, end: TurnEnd): TurnResult {
     model: progress.model,
     ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),
     ...(end.failure !== undefined && { failure: end.failure }),
-  };
-}
-
-function toCallRecord(attempt: Attempt): CallRecord {
-  const { model, usage } = attempt;
-  return {
-    provider: model.provider,
-    modelId: model.modelId,
-    operation: 'interactive',
-    usage,
-    cost: costOf(usage, model.price),
-    savedNano: cacheSaving(usage, model.price),
-    latencyMs: attempt.latencyMs,
-    startedAtMs: attempt.startedAtMs,
-    outcome: attempt.outcome,
-    ...(attempt.responseId !== undefined && { responseId: attempt.responseId }),
   };
 }
 

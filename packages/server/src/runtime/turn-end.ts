@@ -1,6 +1,7 @@
 import type { FinishReason } from '@gatehouse/contract';
 import { ModelError, type ModelErrorKind } from '../llm/model.ts';
 import type { TurnHealth } from './circuit-breaker.ts';
+import type { Refused } from './turn-budget.ts';
 import { TurnStoppedError } from './turn-stop.ts';
 import type { TurnResult } from './turn.ts';
 
@@ -17,7 +18,6 @@ export const turnEnds = {
   /** The provider cut the answer off at its length: what there is counts as an answer. */
   lengthCut: { finishReason: 'max_steps', health: 'success' },
   maxSteps: failed('max_steps', 'success', 'The turn used all the steps that it may take'),
-  budgetExceeded: failed('budget_exceeded', 'neutral', 'The turn would pass its token budget'),
   contextExhausted: failed('context_exhausted', 'neutral', 'The conversation does not fit into the context of the model'),
   contextLoop: failed('context_loop', 'neutral', 'The model repeated the same tool calls without getting further'),
   outputStarved: failed('output_starved', 'neutral', 'The model ended its turn without an answer'),
@@ -30,6 +30,12 @@ export const turnEnds = {
   },
   internal: { finishReason: 'error', failure: { kind: 'error', message: 'Internal error' }, health: 'neutral' },
 } as const satisfies Record<string, TurnEnd>;
+
+/** A budget has no room for the call, or cut the answer short. */
+export function budgetExceeded({ message, retryAfterMs }: Refused): TurnEnd {
+  const end = failed('budget_exceeded', 'neutral', message);
+  return retryAfterMs === undefined ? end : { ...end, failure: { kind: 'budget_exceeded', message, retryAfterMs } };
+}
 
 export function circuitOpen(retryAfterMs: number): TurnEnd {
   return {

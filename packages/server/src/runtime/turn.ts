@@ -1,6 +1,7 @@
-import type { AgentConfig, FinishReason, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, FinishReason, OperationType, TurnOrigin } from '@gatehouse/contract';
 import type { ModelInfo, ModelMessage, ModelOptions, ModelUsage, ToolCall, ToolSpec } from '../llm/model.ts';
 import type { Tool } from './tool.ts';
+import type { TurnBudget } from './turn-budget.ts';
 
 /** Everything that one run of the loop needs; nothing in here is looked up again while it runs. */
 export interface TurnInput {
@@ -24,6 +25,8 @@ export interface TurnInput {
   readonly maxTokens?: number;
   /** Writes the turn's open row; called once, before the first tool of class `once` runs. */
   readonly beforeOnce?: () => Promise<void>;
+  /** Caps over agent and time; without it only `agent.budgets.perTurnTokens` holds. */
+  readonly budget?: TurnBudget;
   readonly signal: AbortSignal;
 }
 
@@ -38,7 +41,7 @@ export interface TurnSink {
 export interface CallRecord {
   readonly provider: string;
   readonly modelId: string;
-  readonly operation: 'interactive';
+  readonly operation: OperationType | 'embedding';
   readonly usage: ModelUsage;
   /** In 1e-9 US dollars, so that sums are exact; null when the price is not known. */
   readonly cost: { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number } | null;

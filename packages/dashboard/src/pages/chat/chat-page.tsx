@@ -3,6 +3,7 @@ import type { Thread } from '../../data/chats.ts';
 import { useSession } from '../../data/context.ts';
 import { type Store, useStore } from '../../data/store.ts';
 import { navigate } from '../../router.ts';
+import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
 import { Composer } from './composer.tsx';
 import { ConversationPicker } from './conversation-picker.tsx';
@@ -47,7 +48,7 @@ function ThreadView({
   readonly onShowList: () => void;
 }) {
   const session = useSession();
-  const { chats, live, titles } = session;
+  const { chats, live } = session;
   const state = useStore(thread);
   const { ref, messages, running } = state;
   // The field of the message is made anew when its words come from elsewhere than its own keys.
@@ -59,12 +60,6 @@ function ThreadView({
     if (wasCovered.current && !covered) listButton.current?.focus();
     wasCovered.current = covered;
   }, [covered]);
-
-  useEffect(() => {
-    const first = messages.find(({ role }) => role === 'user');
-    if (ref === undefined || state.earlier > 0 || first === undefined) return;
-    titles.put(ref, first.text);
-  }, [ref, messages, state.earlier, titles]);
 
   // The address follows as soon as the server knows the conversation; the page stays as it is.
   useEffect(() => {
@@ -92,6 +87,11 @@ function ThreadView({
         </span>
         <AgentPicker state={state} onChange={onBegin} />
         <span className="grow" />
+        {ref !== undefined && (
+          <PageLink to={`/conversations/${ref}`} className="button small">
+            Details
+          </PageLink>
+        )}
         <Button small icon="plus" onClick={() => onBegin()}>
           New chat
         </Button>

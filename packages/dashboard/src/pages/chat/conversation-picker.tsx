@@ -1,9 +1,7 @@
-import { useMemo, useRef, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { searchConversations, useConversations } from '../../data/conversations.ts';
-import { ago, plural } from '../../data/format.ts';
-import { useStore } from '../../data/store.ts';
-import { useVisibleTitles } from '../../data/use-visible-titles.ts';
+import { ago } from '../../data/format.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { useOverlay } from '../../ui/overlay.ts';
 import { Button, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
@@ -26,18 +24,11 @@ export function ConversationPicker({
   readonly onPick: () => void;
   readonly onClose: () => void;
 }) {
-  const { titles: known, chats } = useSession();
-  const titles = useStore(known.titles);
-  const rows = useRef<HTMLUListElement>(null);
+  const { chats } = useSession();
   const [limit, setLimit] = useState(firstLimit);
   const [words, setWords] = useState('');
   const list = useConversations(limit);
-  const found = useMemo(
-    () => searchConversations(list.data?.conversations ?? [], words, { titles, threads: chats.loaded() }),
-    [list.data, words, titles, chats],
-  );
-  useVisibleTitles(rows, found.map(({ conversationRef }) => conversationRef).join(' '));
-
+  const found = useMemo(() => searchConversations(list.data?.sessions ?? [], words, chats.loaded()), [list.data, words, chats]);
   useOverlay(open, onClose);
 
   return (
@@ -61,12 +52,12 @@ export function ConversationPicker({
           {words === '' ? 'No conversations yet.' : 'Nothing found in first words, keys, agents, and messages opened in this tab.'}
         </p>
       )}
-      <ul className="picker-list" ref={rows}>
-        {found.map(({ conversationRef, sessionKey, agentId, updatedAt }) => (
-          <li key={conversationRef} data-conversation={conversationRef}>
+      <ul className="picker-list">
+        {found.map(({ conversationRef, sessionKey, agentId, title, updatedAt }) => (
+          <li key={conversationRef}>
             <PageLink to={`/chat/${conversationRef}`} className="picker-item" current={conversationRef === current} onFollow={onPick}>
               <span className="picker-title" dir="auto">
-                {titles.get(conversationRef) ?? sessionKey}
+                {title ?? sessionKey}
               </span>
               <span className="hint">
                 {agentId} · {ago(updatedAt)}
@@ -75,10 +66,7 @@ export function ConversationPicker({
           </li>
         ))}
       </ul>
-      {list.data !== undefined && list.data.agentsLeftOut > 0 && (
-        <p className="hint pad">{plural(list.data.agentsLeftOut, 'further agent')} not listed here.</p>
-      )}
-      {list.data !== undefined && words === '' && list.data.total > list.data.conversations.length && limit < maxLimit && (
+      {list.data !== undefined && words === '' && list.data.hasMore && limit < maxLimit && (
         <Button small onClick={() => setLimit(maxLimit)}>
           Show more
         </Button>

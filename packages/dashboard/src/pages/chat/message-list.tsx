@@ -1,6 +1,9 @@
 import { memo, useEffect, useRef, useState } from 'react';
 import type { ChatMessage, Thread } from '../../data/chats.ts';
-import { count, dateTime, minuteTime, plural } from '../../data/format.ts';
+import { useSession } from '../../data/context.ts';
+import { count, dateTime, minuteTime, money, percent, plural } from '../../data/format.ts';
+import { useStore } from '../../data/store.ts';
+import type { TurnCost } from '../../data/turn-costs.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
@@ -9,7 +12,7 @@ import { useFollowing } from './use-following.ts';
 
 const reasonWords: Readonly<Record<string, string>> = {
   max_steps: 'Stopped at the step limit',
-  budget_exceeded: 'Stopped at the token budget',
+  budget_exceeded: 'Stopped: the budget of the agent is used up',
   circuit_open: 'The agent rests after repeated failures',
   provider_degraded: 'The model provider is failing',
   context_loop: 'Stopped: the agent repeated itself',
@@ -42,6 +45,7 @@ export function MessageList({
   readonly onEarlier: () => Promise<void>;
 }) {
   const { messages, running, earlier } = state;
+  const costs = useStore(useSession().turnCosts);
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const { away, toEnd, stay, onScroll } = useFollowing(box, list);
@@ -89,6 +93,7 @@ export function MessageList({
             <Message
               message={message}
               agentId={state.agentId}
+              cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
               onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
               onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
             />
@@ -119,11 +124,13 @@ export function MessageList({
 const Message = memo(function Message({
   message,
   agentId,
+  cost,
   onRetry,
   onEdit,
 }: {
   readonly message: ChatMessage;
   readonly agentId: string;
+  readonly cost: TurnCost | undefined;
   readonly onRetry: (() => void) | undefined;
   readonly onEdit: (() => void) | undefined;
 }) {
@@ -142,7 +149,9 @@ const Message = memo(function Message({
         {attachments.length > 0 && <AttachmentList attachments={attachments} />}
         {text !== '' && <Markdown text={text} />}
         {state === 'streaming' && <span className={text === '' ? 'typing' : 'typing inline'} aria-hidden="true" />}
-        {failure !== undefined && <Failure error={failure} onRetry={onRetry} />}
+        {failure !== undefined && (
+          <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? 'The budget is used up.' : undefined} onRetry={onRetry} />
+        )}
       </div>
       {role === 'user' && onRetry !== undefined && (
         <footer>
@@ -158,10 +167,15 @@ const Message = memo(function Message({
           {result !== undefined && result.finishReason !== 'stop' && failure === undefined && (
             <Badge tone="warn">{reasonWords[result.finishReason] ?? result.finishReason}</Badge>
           )}
-          {result !== undefined && result.tokensUsed.total > 0 && (
-            <span className="hint" title={`${count(result.tokensUsed.input)} in, ${count(result.tokensUsed.output)} out`}>
-              {plural(result.tokensUsed.total, 'token')}
-            </span>
+          {cost !== undefined ? (
+            <CostOfTurn cost={cost} />
+          ) : (
+            result !== undefined &&
+            result.tokensUsed.total > 0 && (
+              <span className="hint" title={`${count(result.tokensUsed.input)} in, ${count(result.tokensUsed.output)} out`}>
+                {plural(result.tokensUsed.total, 'token')}
+              </span>
+            )
           )}
           <span className="message-actions">
             {text !== '' && <CopyButton text={text} label="Copy" />}
@@ -181,3 +195,18 @@ const Message = memo(function Message({
     </article>
   );
 });
+
+/** Tokens, cost and what the provider's cache spared of one turn. */
+function CostOfTurn({ cost: { costUsd, inputTokens, outputTokens, cacheReadTokens, calls } }: { readonly cost: TurnCost }) {
+  const words = [
+    plural(inputTokens + outputTokens, 'token'),
+    costUsd === null ? 'price not known' : money(costUsd),
+    cacheReadTokens > 0 ? `${percent(cacheReadTokens / inputTokens)} from the cache` : undefined,
+  ].filter((part) => part !== undefined);
+  const more = `${count(inputTokens)} in, of them ${count(cacheReadTokens)} from the cache, ${count(outputTokens)} out, in ${plural(calls, 'model call')}`;
+  return (
+    <span className="hint" title={more}>
+      {words.join(' · ')}
+    </span>
+  );
+}

@@ -1,42 +1,43 @@
-import { useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
 import { ago, count, dateTime, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
-import { useVisibleTitles } from '../../data/use-visible-titles.ts';
 import { Confirm } from '../../ui/dialog.tsx';
-import { saveJson } from '../../ui/save-json.ts';
+import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, IconButton, Page, Skeleton } from '../../ui/parts.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
+import { ConversationPage } from './conversation-page.tsx';
+import { exportConversation } from './export-conversation.ts';
+import { FoundMessages } from './found-messages.tsx';
 
 const firstLimit = 50;
 const maxLimit = 200;
+const settleMs = 300;
 
-export function ConversationsPage() {
-  const { client, admin, titles: known, chats, agents } = useSession();
+/** `/conversations` lists and searches them, `/conversations/<reference>[/<message>]` shows one from the inside. */
+export function ConversationsPage({ rest }: { readonly rest: string | undefined }) {
+  const [reference, seq] = rest?.split('/') ?? [];
+  if (reference === undefined) return <ConversationList />;
+  return <ConversationPage key={reference} reference={reference} seq={/^[1-9]\d{0,8}$/.test(seq ?? '') ? Number(seq) : undefined} />;
+}
+
+function ConversationList() {
+  const { client, admin, chats, agents } = useSession();
   const agentIds = useStore(agents);
   const [agentId, setAgentId] = useState<string>();
-  const titles = useStore(known.titles);
-  const rows = useRef<HTMLUListElement>(null);
   const [limit, setLimit] = useState(firstLimit);
   const [words, setWords] = useState('');
+  const [query, setQuery] = useState('');
   const [removing, setRemoving] = useState<Conversation>();
   const [error, setError] = useState<unknown>();
   const list = useConversations(limit, agentId);
-  const found = useMemo(
-    () => searchConversations(list.data?.conversations ?? [], words, { titles, threads: chats.loaded() }),
-    [list.data, words, titles, chats],
-  );
-  useVisibleTitles(rows, found.map(({ conversationRef }) => conversationRef).join(' '));
-
-  const exportOne = ({ conversationRef }: Conversation): void => {
-    setError(undefined);
-    client.call('session.export', { conversationRef }).then(
-      (whole) => saveJson(`conversation-${conversationRef.slice(3, 15)}.json`, whole),
-      (failure: unknown) => setError(failure),
-    );
-  };
+  const found = useMemo(() => searchConversations(list.data?.sessions ?? [], words, []), [list.data, words]);
+  useEffect(() => {
+    const timer = setTimeout(() => setQuery(words.trim()), settleMs);
+    return () => clearTimeout(timer);
+  }, [words]);
 
   return (
     <Page
@@ -49,7 +50,7 @@ export function ConversationsPage() {
       }
     >
       <div className="toolbar">
-        <SearchField label="Search the conversations" value={words} onChange={setWords} />
+        <SearchField label="Search the conversations" hint="Search titles and all messages" value={words} onChange={setWords} />
         {agentIds.length > 1 && (
           <select aria-label="Agent" value={agentId ?? ''} onChange={({ target: { value } }) => setAgentId(value === '' ? undefined : value)}>
             <option value="">All agents</option>
@@ -58,22 +59,21 @@ export function ConversationsPage() {
             ))}
           </select>
         )}
-        <p className="hint">Searches first words, keys and agents, and the messages of conversations opened in this tab.</p>
       </div>
       {(list.error ?? error) !== undefined && <Failure error={list.error ?? error} onRetry={list.error === undefined ? undefined : list.reload} />}
       {list.data === undefined && list.loading && <Skeleton lines={8} />}
-      {list.data !== undefined && found.length === 0 && (
-        <Empty title={words === '' ? 'No conversations yet' : 'Nothing found'}>
-          {words === '' ? <PageLink to="/chat">Begin one in the chat</PageLink> : <p>Other words may be in messages that this tab has not opened.</p>}
+      {list.data !== undefined && words === '' && found.length === 0 && (
+        <Empty title="No conversations yet">
+          <PageLink to="/chat">Begin one in the chat</PageLink>
         </Empty>
       )}
       {found.length > 0 && (
-        <ul className="rows" ref={rows}>
+        <ul className="rows" aria-label="Conversations">
           {found.map((one) => (
-            <li key={one.conversationRef} className="row" data-conversation={one.conversationRef}>
+            <li key={one.conversationRef} className="row">
               <div className="row-main">
                 <PageLink to={`/chat/${one.conversationRef}`} className="row-title" dir="auto">
-                  {titles.get(one.conversationRef) ?? one.sessionKey}
+                  {one.title ?? one.sessionKey}
                 </PageLink>
                 <p className="hint mono cut">{one.sessionKey}</p>
               </div>
@@ -86,24 +86,25 @@ export function ConversationsPage() {
                 </time>
               </div>
               <div className="row-actions">
-                <IconButton icon="download" label={`Export ${one.sessionKey}`} onClick={() => exportOne(one)} />
+                <PageLink to={`/conversations/${one.conversationRef}`} className="icon-button" label={`Details of ${one.sessionKey}`}>
+                  <Icon name="info" />
+                </PageLink>
+                <IconButton icon="download" label={`Export ${one.sessionKey}`} onClick={() => exportConversation(client, one, setError)} />
                 {admin && <IconButton icon="trash" label={`Delete ${one.sessionKey}`} onClick={() => setRemoving(one)} />}
               </div>
             </li>
           ))}
         </ul>
       )}
-      {list.data !== undefined && words === '' && list.data.total > list.data.conversations.length && (
+      {query !== '' && words !== '' && <FoundMessages query={query} agentId={agentId} />}
+      {list.data !== undefined && words === '' && list.data.hasMore && (
         <p className="pad">
           {limit < maxLimit ? (
             <Button onClick={() => setLimit(maxLimit)}>Show more</Button>
           ) : (
-            <span className="hint">The newest {maxLimit} of each agent are shown.</span>
+            <span className="hint">The newest {maxLimit} are shown; the search finds messages of all.</span>
           )}
         </p>
-      )}
-      {list.data !== undefined && list.data.agentsLeftOut > 0 && (
-        <p className="hint">{plural(list.data.agentsLeftOut, 'further agent')} not listed; choose one above to see its conversations.</p>
       )}
       {removing !== undefined && (
         <Confirm
@@ -117,8 +118,8 @@ export function ConversationsPage() {
           }}
         >
           <p>
-            <strong>{titles.get(removing.conversationRef) ?? removing.sessionKey}</strong> with its {plural(removing.messageCount, 'message')} leaves
-            the list. An archived copy stays in the database of the gateway.
+            <strong>{removing.title ?? removing.sessionKey}</strong> with its {plural(removing.messageCount, 'message')} and the summaries of them
+            leaves the list. An archived copy stays in the database of the gateway; memories stay.
           </p>
         </Confirm>
       )}

@@ -3,12 +3,14 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { ModelInfo } from '../../llm/model.ts';
-import type { Models } from '../../llm/models.ts';
+import type { Models, ProviderInfo } from '../../llm/models.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 
 export interface ModelMethodsDeps {
   readonly models: Models;
   readonly agents: AgentsApi;
+  /** Section `embedding`; it holds for all agents. */
+  readonly embedding: { readonly provider: string; readonly model: string; readonly timeoutMs: number } | undefined;
   /** Takes out the secrets that an address may carry. */
   readonly redactText: (text: string) => string;
 }
@@ -17,6 +19,7 @@ export interface ModelMethodsDeps {
 export function createModelMethods({
   models,
   agents,
+  embedding,
   redactText,
 }: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
   const ofProvider = (provider: string) => models.list().filter((model) => model.provider === provider);
@@ -41,7 +44,7 @@ export function createModelMethods({
       return { providers, totalModels: models.list().length };
     },
     'models.test': async ({ provider }, call) => testProvider({ models, agents }, provider, call),
-    'agent.getOperationModels': async ({ agentId }, call) => operationModels({ models, agents }, agentId, call),
+    'agent.getOperationModels': async ({ agentId }, call) => operationModels({ models, agents, embedding }, agentId, call),
   };
 }
 
@@ -101,7 +104,7 @@ function testProvider({ models, agents }: Pick<ModelMethodsDeps, 'models' | 'age
   };
 }
 
-function operationModels({ models, agents }: Pick<ModelMethodsDeps, 'models' | 'agents'>, asked: string | undefined, call: CallContext) {
+function operationModels({ models, agents, embedding }: Omit<ModelMethodsDeps, 'redactText'>, asked: string | undefined, call: CallContext) {
   const agentId = asked ?? agents.defaultId;
   const agent = visible(call, agentId) ? agents.find(agentId) : undefined;
   if (agent === undefined) throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
@@ -131,7 +134,26 @@ function operationModels({ models, agents }: Pick<ModelMethodsDeps, 'models' | '
     primaryProvider: primary.provider,
     providerFamily: provider(primary.provider)?.type ?? primary.provider,
     tieringActive: operations.some((operation) => operation.tieringActive),
-    operations,
+    operations: embedding === undefined ? operations : [...operations, embeddingRow(embedding, primary, provider(embedding.provider))],
+  };
+}
+
+function embeddingRow(
+  { provider, model, timeoutMs }: NonNullable<ModelMethodsDeps['embedding']>,
+  primary: ModelInfo,
+  info: ProviderInfo | undefined,
+) {
+  return {
+    operationType: 'embedding' as const,
+    model: `${provider}/${model}`,
+    provider,
+    modelId: model,
+    source: 'config' as const,
+    timeoutMs,
+    tieringActive: false,
+    crossProvider: provider !== primary.provider,
+    // What is computed here needs no key.
+    apiKeyConfigured: provider === 'hashing' || info?.apiKeyConfigured === true,
   };
 }
 

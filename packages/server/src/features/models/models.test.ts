@@ -69,7 +69,12 @@ beforeAll(async () => {
     clock: systemClock,
     log: silentLog,
   });
-  methods = createModelMethods({ models, agents, redactText: createRedactor().redact });
+  methods = createModelMethods({
+    models,
+    agents,
+    embedding: { provider: 'other', model: 'vectors', timeoutMs: 3000 },
+    redactText: createRedactor().redact,
+  });
 });
 afterAll(() => models[Symbol.asyncDispose]());
 
@@ -141,9 +146,10 @@ describe('operation models', () => {
       providerFamily: 'openai-compatible',
       tieringActive: false,
     });
-    expect(result.operations).toHaveLength(7);
+    const own = result.operations.filter(({ operationType }) => operationType !== 'embedding');
+    expect(own).toHaveLength(7);
     expect(
-      result.operations.every(
+      own.every(
         ({ source, model, crossProvider, apiKeyConfigured }) =>
           source === 'default' && model === 'local/small' && !crossProvider && !apiKeyConfigured,
       ),
@@ -157,6 +163,21 @@ describe('operation models', () => {
     expect(of('cron')).toMatchObject({ model: 'local/small', source: 'config', timeoutMs: 2000, tieringActive: true, crossProvider: false });
     expect(of('compaction')).toMatchObject({ model: 'other/tiny', source: 'config', timeoutMs: 5000, crossProvider: true, apiKeyConfigured: true });
     expect(of('heartbeat')).toMatchObject({ model: 'local/large', source: 'default', tieringActive: false });
+  });
+
+  test('embeddings have one model for all agents', async () => {
+    const { operations } = await methods['agent.getOperationModels']({ agentId: 'tiered' }, call());
+    expect(operations.at(-1)).toEqual({
+      operationType: 'embedding',
+      model: 'other/vectors',
+      provider: 'other',
+      modelId: 'vectors',
+      source: 'config',
+      timeoutMs: 3000,
+      tieringActive: false,
+      crossProvider: true,
+      apiKeyConfigured: true,
+    });
   });
 
   test("an agent that is unknown or not the token's is not found; one with a lost model says which", async () => {

@@ -116,6 +116,8 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
 
   return {
     door,
+    /** Counts an attempt that does not come from `generate`. */
+    countAttempt: book,
     render: registry.render,
     /** Adds what is read from parts that are built later. */
     attach({ turns: counts, connections, eventStreams, storage, loopDelayMs }: MetricSources): void {
@@ -196,6 +198,7 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
         },
         telemetry: (operation, input) => db.telemetry(operation, input),
         read: (operation, input) => db.read(operation, input),
+        search: (operation, input) => db.search(operation, input),
         backup: (targetPath, onProgress) => db.backup(targetPath, onProgress),
         status: () => db.status(),
         [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),

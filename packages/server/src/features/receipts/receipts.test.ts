@@ -51,6 +51,7 @@ function execute({ alongside }: TurnRequest, { signal, traceId }: CallContext, s
         text: text.join(''),
         tokensUsed: { input: 1, output: 1, total: 2 },
         cachedInput: 0,
+        costUsd: 0,
         model: 'mock/mock-fast',
         conversationRef: 'cv_x',
         sessionKey: 'a:b',

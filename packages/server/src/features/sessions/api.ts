@@ -1,6 +1,6 @@
 import type { ApiChatHistory, MessageAttachment } from '@gatehouse/contract';
 import type { CallContext } from '../../kernel/call-context.ts';
-import type { ModelMessage } from '../../llm/model.ts';
+import type { AuditRow } from '../../kernel/db/audit.ts';
 import type { ConversationAddress } from '../turns/api.ts';
 
 /** A conversation as a turn sees it; it may not have been stored yet. */
@@ -15,10 +15,30 @@ export interface ConversationTarget {
 export interface SessionsApi {
   /** Where a turn goes: an existing conversation by its reference, or the caller's own partition by key. */
   target(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
-  /** The conversation so far, oldest first, newest part only when it is very long. */
-  history(ref: string): Promise<{ readonly messages: readonly ModelMessage[]; readonly attached: readonly PastAttachments[] }>;
   /** A page of what user and assistant said, oldest first; of the caller's own conversation, which may be empty, when none is named. */
   said(page: ConversationAddress & { readonly offset: number; readonly limit: number }, call: CallContext): Promise<ApiChatHistory>;
+}
+
+/** What `resetSession` takes. */
+export interface SessionReset {
+  readonly ref: string;
+  /** Absent when the policy of the agent asks for it. */
+  readonly audit?: AuditRow;
+}
+
+/** What `resetConversation` takes. */
+export interface Erasure {
+  readonly ref: string;
+  /** What becomes of the memories: `purge` also removes what was derived from them. */
+  readonly memories: 'keep' | 'delete' | 'purge';
+  readonly audit: AuditRow;
+}
+
+export interface Erased {
+  readonly messages: number;
+  readonly summaries: number;
+  /** Absent when memories were kept. */
+  readonly forgotten?: { readonly memoriesDeleted: number; readonly derivedDeleted: number; readonly derivedUnlinked: number };
 }
 
 /** What was attached to one message of a conversation. */

@@ -10,16 +10,25 @@ export const tenantId = 'default';
 const encodePart = (part: string) => part.replaceAll('%', '%25').replaceAll(':', '%3A');
 const decodePart = (part: string) => part.replaceAll(/%3A/gi, ':').replaceAll('%25', '%');
 
-/** `userId:channelId[:peerId]`; a separator inside a part is percent-encoded, so no part can imitate another key. */
-export function printSessionKey(key: SessionKeyParts): string {
-  const printed = `${encodePart(key.userId)}:${encodePart(key.channelId)}`;
-  return key.peerId === undefined ? printed : `${printed}:${encodePart(key.peerId)}`;
+/** `userId:channelId[:peerId[:threadId]]`; a separator inside a part is percent-encoded, so no part can imitate another key. */
+export function printSessionKey({ userId, channelId, peerId, threadId }: SessionKeyParts): string {
+  const parts = [userId, channelId];
+  if (peerId !== undefined || threadId !== undefined) parts.push(peerId ?? '');
+  if (threadId !== undefined) parts.push(threadId);
+  return parts.map(encodePart).join(':');
 }
 
 export function parseSessionKey(key: SessionKeyParts | string): SessionKeyParts {
   if (typeof key !== 'string') return key;
-  const [userId = '', channelId = '', peerId] = key.split(':').map(decodePart);
-  return peerId === undefined ? { userId, channelId } : { userId, channelId, peerId };
+  const [userId = '', channelId = '', peerId = '', threadId = ''] = key.split(':').map(decodePart);
+  return { userId, channelId, ...(peerId !== '' && { peerId }), ...(threadId !== '' && { threadId }) };
+}
+
+/** What kind of chat a printed key names: the part of a thread or of a peer in it says so. */
+export function chatKindOf(sessionKey: string): 'dm' | 'group' | 'thread' {
+  const parts = sessionKey.split(':').length;
+  if (parts === 4) return 'thread';
+  return parts === 3 ? 'group' : 'dm';
 }
 
 /**
@@ -32,10 +41,11 @@ export function conversationRef(agentId: string, principalId: string, key: Sessi
     '1',
     tenantId,
     agentId,
-    'principal-key',
+    key.threadId === undefined ? 'principal-key' : 'principal-thread-key',
     principalId,
     key.userId,
     key.channelId,
+    ...(key.threadId === undefined ? [] : [key.threadId]),
     ...(key.peerId === undefined ? [] : [key.peerId]),
   ];
   return `cv_${hash('sha256', fields.map((field) => `${Buffer.byteLength(field)}:${field}`).join(''), 'base64url')}`;

@@ -49,4 +49,24 @@ export const sessionMigrations: readonly Migration[] = [
     ],
   },
   { id: '014-message-attachments', up: [`ALTER TABLE message ADD COLUMN attachments_json TEXT`] },
+  {
+    id: '018-conversation-search',
+    up: [
+      `ALTER TABLE conversation ADD COLUMN title TEXT`,
+      `ALTER TABLE conversation ADD COLUMN forked_from TEXT`,
+      `ALTER TABLE conversation ADD COLUMN reset_count INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE conversation ADD COLUMN compaction_count INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE conversation ADD COLUMN model_seq_floor INTEGER NOT NULL DEFAULT 0`,
+      `UPDATE conversation SET kind = CASE WHEN session_key LIKE '%:%:%' THEN 'group' ELSE kind END,
+        title = (SELECT nullif(substr(trim(replace(replace(content, char(13), ' '), char(10), ' ')), 1, 80), '')
+          FROM message WHERE message.conversation_id = conversation.id AND message.seq = 1 AND message.role = 'user')`,
+      // Both lists are counted and walked in these alone: newest first, the id of a row at their end.
+      `DROP INDEX conversation_by_agent`,
+      `CREATE INDEX conversation_by_time ON conversation (updated_at_ms, agent_id, kind)`,
+      `CREATE INDEX conversation_by_principal ON conversation (principal_id, updated_at_ms, agent_id, kind)`,
+      `CREATE VIRTUAL TABLE message_fts USING fts5(body, part, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')`,
+      `CREATE TABLE message_index (id INTEGER PRIMARY KEY CHECK (id = 1), indexed_to INTEGER NOT NULL)`,
+      `INSERT INTO message_index (id, indexed_to) VALUES (1, 0)`,
+    ],
+  },
 ];

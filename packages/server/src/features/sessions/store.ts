@@ -2,7 +2,9 @@ import { AppError } from '../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import type { MessageRow, NewMessages } from './api.ts';
-import { tenantId } from './conversation.ts';
+import { chatKindOf, tenantId } from './conversation.ts';
+import { unindexMessages } from './index-store.ts';
+import { titleOf } from './title.ts';
 
 export interface ConversationRow {
   readonly id: number;
@@ -21,6 +23,14 @@ export interface ConversationRow {
   readonly costNano: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+  /** First words of the first user message; null until there is one. */
+  readonly title: string | null;
+  /** Reference of the conversation that this one was forked from. */
+  readonly forkedFrom: string | null;
+  readonly resetCount: number;
+  readonly compactionCount: number;
+  /** Messages up to this position came before the last reset: the model sees them no more. */
+  readonly modelSeqFloor: number;
 }
 
 const columns = [
@@ -40,11 +50,16 @@ const columns = [
   'cost_nano as costNano',
   'created_at_ms as createdAtMs',
   'updated_at_ms as updatedAtMs',
+  'title',
+  'forked_from as forkedFrom',
+  'reset_count as resetCount',
+  'compaction_count as compactionCount',
+  'model_seq_floor as modelSeqFloor',
 ] as const;
 
-type Growth = Omit<NewMessages, 'messages'> & { readonly count: number };
+type Growth = Omit<NewMessages, 'messages'> & { readonly count: number; readonly kind: string; readonly title: string | null };
 
-const growConversation = query<Growth, { id: number; lastSeq: number }>(({ db, sql, p }) =>
+const growConversation = query<Growth, { id: number; lastSeq: number; turnCount: number }>(({ db, sql, p }) =>
   db
     .insertInto('conversation')
     .values({
@@ -52,8 +67,9 @@ const growConversation = query<Growth, { id: number; lastSeq: number }>(({ db, s
       tenant_id: tenantId,
       agent_id: p('agentId'),
       principal_id: p('principalId'),
-      kind: 'dm',
+      kind: p('kind'),
       session_key: p('sessionKey'),
+      title: p('title'),
       last_seq: p('count'),
       message_count: p('count'),
       turn_count: 1,
@@ -76,9 +92,10 @@ const growConversation = query<Growth, { id: number; lastSeq: number }>(({ db, s
         output_tokens: sql`conversation.output_tokens + excluded.output_tokens`,
         cost_nano: sql`conversation.cost_nano + excluded.cost_nano`,
         updated_at_ms: sql`excluded.updated_at_ms`,
+        title: sql`coalesce(conversation.title, excluded.title)`,
       }),
     )
-    .returning(['id', 'last_seq as lastSeq']),
+    .returning(['id', 'last_seq as lastSeq', 'turn_count as turnCount']),
 );
 
 const insertMessage = query<{
@@ -106,16 +123,42 @@ const insertMessage = query<{
 /** Adds the messages of one turn to its conversation, which the first turn creates. Part of `commitTurn`. */
 export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
   const count = input.messages.length;
-  const conversation = await tx.get(growConversation, { ...input, count });
+  const kind = chatKindOf(input.sessionKey) === 'dm' ? 'dm' : 'group';
+  const conversation = await tx.get(growConversation, { ...input, count, kind, title: titleOf(input.messages[0]) });
   if (conversation === undefined) throw new Error('growing a conversation returned no row');
   const firstSeq = conversation.lastSeq - count + 1;
   for (const [index, message] of input.messages.entries()) {
     await tx.run(insertMessage, { conversationId: conversation.id, seq: firstSeq + index, turnId: input.turnId, ...message });
   }
-  return { created: firstSeq === 1, firstSeq };
+  // Not `firstSeq`: a conversation that was cleared begins at 1 again.
+  return { created: conversation.turnCount === 1, firstSeq };
+}
+
+const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number; costNano: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('conversation')
+    .set({
+      input_tokens: sql`input_tokens + ${p('inputTokens')}`,
+      output_tokens: sql`output_tokens + ${p('outputTokens')}`,
+      cost_nano: sql`cost_nano + ${p('costNano')}`,
+    })
+    .where('ref', '=', p('ref')),
+);
+
+/** Adds what background work used to the totals of its conversation; false when there is none. Part of `bookWork` and `abortOpenTurns`. */
+export async function growUsage(
+  tx: Tx,
+  input: { readonly ref: string; readonly inputTokens: number; readonly outputTokens: number; readonly costNano: number },
+): Promise<boolean> {
+  return (await tx.run(addUsage, input)).changes > 0;
 }
 
 const byRef = query<{ ref: string }, ConversationRow>(({ db, p }) => db.selectFrom('conversation').select(columns).where('ref', '=', p('ref')));
+
+/** The row of a conversation, whoever owns it: for operations whose caller has looked at that. */
+export function readConversation(tx: Tx, ref: string): Promise<ConversationRow | undefined> {
+  return tx.get(byRef, { ref });
+}
 
 type SqlTag = Parameters<Parameters<typeof query>[0]>[0]['sql'];
 
@@ -138,12 +181,31 @@ function v1Columns(sql: SqlTag) {
     sql<number>`coalesce(cost_nano, 0)`.as('costNano'),
     'started_at_ms as createdAtMs',
     sql<number>`coalesce(ended_at_ms, started_at_ms)`.as('updatedAtMs'),
+    sql<null>`NULL`.as('title'),
+    sql<null>`NULL`.as('forkedFrom'),
+    sql<number>`0`.as('resetCount'),
+    sql<number>`0`.as('compactionCount'),
+    sql<number>`0`.as('modelSeqFloor'),
   ] as const;
 }
 
-export const findConversation = operation('sessions.find', async (tx, input: { readonly ref: string }): Promise<ConversationRow | undefined> => {
-  return tx.get(byRef, input);
-});
+/** What a caller may reach; null stands for all. */
+export interface Reach {
+  readonly principalId: string | null;
+  readonly agentIds: readonly string[] | null;
+}
+
+const within = (row: ConversationRow, { principalId, agentIds }: Reach) =>
+  (principalId === null || row.principalId === principalId) && (agentIds === null || agentIds.includes(row.agentId));
+
+/** The conversation of a reference. What is out of reach is decided here, so that it costs and answers the same as what does not exist. */
+export const findConversation = operation(
+  'sessions.find',
+  async (tx, input: Reach & { readonly ref: string }): Promise<ConversationRow | undefined> => {
+    const row = await tx.get(byRef, { ref: input.ref });
+    return row !== undefined && within(row, input) ? row : undefined;
+  },
+);
 
 const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({ db, p }) =>
   db
@@ -158,27 +220,27 @@ const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({
 /** At most two conversations of any principal with this key: enough to tell one from several. */
 export const findConversationsByKey = operation(
   'sessions.findByKey',
-  async (tx, input: { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> => tx.all(byKey, input),
+  async (tx, input: Reach & { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> =>
+    (await tx.all(byKey, { agentId: input.agentId, sessionKey: input.sessionKey })).filter((row) => within(row, input)),
 );
 
-export interface ListFilter {
-  readonly agentId: string;
-  /** Only conversations of this principal; all when null. */
-  readonly principalId: string | null;
+export interface ListFilter extends Reach {
   readonly kind: 'all' | ConversationRow['kind'];
   readonly sinceMs: number | null;
   readonly offset: number;
   readonly limit: number;
 }
 
+/** A page of conversations, newest first, and how many there are; an index holds everything that is asked for. */
 export const listConversations = operation('sessions.list', async (tx, filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number }> => {
   const select = (fields: 'rows' | 'count') =>
     tx.build<ConversationRow & { total: number }>((db, sql) => {
       const v1 = filter.kind === 'v1';
       const time = v1 ? 'started_at_ms' : 'updated_at_ms';
       const table: string = v1 ? 'turn' : 'conversation';
-      let from = db.selectFrom(table).where('agent_id', '=', filter.agentId);
-      from = v1 ? from.where('origin', '=', 'v1') : from.where('tenant_id', '=', tenantId);
+      let from = db.selectFrom(table);
+      if (v1) from = from.where('origin', '=', 'v1');
+      if (filter.agentIds !== null) from = from.where('agent_id', 'in', filter.agentIds);
       if (filter.principalId !== null) from = from.where('principal_id', '=', filter.principalId);
       if (!v1 && filter.kind !== 'all') from = from.where('kind', '=', filter.kind);
       if (filter.sinceMs !== null) from = from.where(time, '>=', filter.sinceMs);
@@ -248,17 +310,6 @@ export const readSaid = operation(
   }),
 );
 
-/** The newest messages of a conversation, oldest first, for the model's context. */
-export const readTail = operation('sessions.tail', async (tx, input: { readonly ref: string; readonly limit: number }): Promise<MessageRow[]> => {
-  const conversation = await tx.get(byRef, { ref: input.ref });
-  if (conversation === undefined) return [];
-  return tx.all(messagePage, {
-    conversationId: conversation.id,
-    from: Math.max(1, conversation.lastSeq - input.limit + 1),
-    to: conversation.lastSeq + 1,
-  });
-});
-
 const insertArchive = query<{
   id: string;
   ref: string;
@@ -281,6 +332,12 @@ const insertArchive = query<{
   }),
 );
 const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversation_id', '=', p('id')));
+
+/** Removes the messages of a conversation, from the index as well. Its row is as it was. */
+export async function dropMessages(tx: Tx, conversationId: number): Promise<number> {
+  return unindexMessages(tx, conversationId, async () => (await tx.run(deleteMessages, { id: conversationId })).changes);
+}
+
 const deleteRow = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));
 
 export interface Archival {
@@ -302,10 +359,10 @@ export async function archiveConversation(tx: Tx, input: Archival): Promise<Conv
     messagesJson: JSON.stringify(messages),
     atMs: input.atMs,
   });
-  await tx.run(deleteMessages, { id: conversation.id });
+  await dropMessages(tx, conversation.id);
   await tx.run(deleteRow, { id: conversation.id });
   await appendAudit(tx, input.audit);
   return conversation;
 }
 
-export const sessionOperations = [findConversation, findConversationsByKey, listConversations, readMessages, readSaid, readTail];
+export const sessionOperations = [findConversation, findConversationsByKey, listConversations, readMessages, readSaid];

@@ -2,12 +2,15 @@ import type { EventPayload } from '@gatehouse/contract';
 import type { Clock } from '../../kernel/clock.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
+import { totalCost } from '../../llm/price.ts';
 import type { CallRecord, TurnResult, TurnSink } from '../../runtime/turn.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import { totalCost } from './commit.ts';
 
 /** What every event of a turn tells of it. */
 export type About = Pick<EventPayload<'message:sent'>, 'conversationRef' | 'sessionKey' | 'agentId' | 'turnId' | 'traceId' | 'origin'>;
+
+/** What made model calls: a turn, or background work that may belong to no conversation. */
+export type UsedBy = Pick<About, 'turnId' | 'traceId' | 'agentId'> & { readonly conversationRef?: string | undefined };
 
 /** The events of a turn. */
 export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readonly clock: Clock }) {
@@ -53,7 +56,7 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
     );
   }
 
-  function used(calls: readonly CallRecord[], about: About, owner: string): void {
+  function used(calls: readonly CallRecord[], about: UsedBy, owner: string): void {
     if (!bus.wants('observability:token_usage')) return;
     for (const call of calls) {
       const { usage, cost } = call;
@@ -63,7 +66,7 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
           traceId: about.traceId,
           turnId: about.turnId,
           agentId: about.agentId,
-          conversationRef: about.conversationRef,
+          ...(about.conversationRef !== undefined && { conversationRef: about.conversationRef }),
           provider: call.provider,
           model: call.modelId,
           operation: call.operation,

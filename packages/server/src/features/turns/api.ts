@@ -69,6 +69,8 @@ export interface TurnOutcome {
   readonly tokensUsed: z.output<typeof TokensUsed>;
   /** Part of `tokensUsed.input` that the provider read from its cache. */
   readonly cachedInput: number;
+  /** Of all model calls, US dollars; null when the price of one of them is not known. */
+  readonly costUsd: number | null;
   /** Calls of the caller's own tools; the turn ended so that it can run them. */
   readonly clientCalls?: readonly ToolCall[];
   /** `provider/model` that answered last. */

@@ -1,5 +1,6 @@
 import type { MessageAttachment } from '@gatehouse/contract';
 import type { ModelMessage } from '../../llm/model.ts';
+import { totalCost } from '../../llm/price.ts';
 import { encodeAttachments, encodeToolColumn } from '../../runtime/stored-message.ts';
 import type { CallRecord, TurnResult } from '../../runtime/turn.ts';
 import type { TurnOutcome } from './api.ts';
@@ -18,11 +19,9 @@ export const openRow = {
   inputTokens: 0,
   outputTokens: 0,
   costNano: null,
+  reservedNano: null,
   endedAtMs: null,
 } as const;
-
-/** All parts of a call's cost, in 1e-9 dollar. */
-export const totalCost = (cost: NonNullable<CallRecord['cost']>) => cost.input + cost.output + cost.cacheRead + cost.cacheWrite;
 
 /** Tokens of a turn over all its calls, failed ones included. */
 function tokensOf(calls: readonly CallRecord[]) {
@@ -35,6 +34,15 @@ function tokensOf(calls: readonly CallRecord[]) {
   return { input, output, total: input + output };
 }
 
+function costOf(calls: readonly CallRecord[]): number | null {
+  let nano = 0;
+  for (const { cost } of calls) {
+    if (cost === null) return null;
+    nano += totalCost(cost);
+  }
+  return nano / 1e9;
+}
+
 /** What a caller is told of a turn that ended. */
 export function toOutcome(row: TurnStart, result: TurnResult): TurnOutcome {
   return {
@@ -42,6 +50,7 @@ export function toOutcome(row: TurnStart, result: TurnResult): TurnOutcome {
     text: result.text,
     tokensUsed: tokensOf(result.calls),
     cachedInput: result.calls.reduce((sum, call) => sum + call.usage.cacheRead, 0),
+    costUsd: costOf(result.calls),
     model: `${result.model.provider}/${result.model.modelId}`,
     ...(result.clientCalls !== undefined && { clientCalls: result.clientCalls }),
     ...(result.failure !== undefined && { failure: result.failure }),
@@ -79,6 +88,7 @@ export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, 
     inputTokens: tokens.input,
     outputTokens: tokens.output,
     costNano: calls.every((call) => call.costNano !== null) ? costNano : null,
+    reservedNano: null,
     endedAtMs,
   };
   if (question === undefined) return { turn, calls, conversation: null };
@@ -114,7 +124,8 @@ export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, 
   return { turn, calls, conversation };
 }
 
-function toCallRow(call: CallRecord): ModelCallRow {
+/** A call as its row holds it. */
+export function toCallRow(call: CallRecord): ModelCallRow {
   return {
     provider: call.provider,
     model: call.modelId,

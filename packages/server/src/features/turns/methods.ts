@@ -23,6 +23,8 @@ export function createTurnMethods(deps: {
     return {
       response: outcome.text,
       tokensUsed: outcome.tokensUsed,
+      cachedInput: outcome.cachedInput,
+      costUsd: outcome.costUsd,
       finishReason: outcome.finishReason,
       conversationRef: outcome.conversationRef,
       sessionKey: outcome.sessionKey,

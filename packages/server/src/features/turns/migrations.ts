@@ -47,4 +47,8 @@ export const turnMigrations: readonly Migration[] = [
       `CREATE INDEX model_call_by_time ON model_call (at_ms)`,
     ],
   },
+  {
+    id: '022-turn-budgets',
+    up: [`ALTER TABLE model_call ADD COLUMN conversation_ref TEXT`, `ALTER TABLE turn ADD COLUMN reserved_nano INTEGER`],
+  },
 ];

@@ -1,4 +1,5 @@
 import { AppError } from '../../kernel/app-error.ts';
+import type { Identity } from '../../kernel/call-context.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
@@ -33,6 +34,11 @@ function findTarget(name: string, agents: AgentsApi, models: Models): Target | u
   return model === undefined ? undefined : { agentId: agents.defaultId, model };
 }
 
+/** The agent of calls that name none: the default one, or the first that the token is bound to. */
+export function defaultAgentOf({ defaultId }: AgentsApi, { agents: allowed }: Identity): string {
+  return allowed === undefined || allowed.includes(defaultId) ? defaultId : (allowed[0] ?? defaultId);
+}
+
 /** The models of a turn: the one asked for or the agent's own, then its fallbacks; a name that is in no catalog is passed over. */
 export function modelsFor(agent: Agent, models: Models, wanted?: ModelInfo): readonly ModelInfo[] {
   const primary = wanted ?? primaryModel(agent, models);
@@ -41,10 +47,21 @@ export function modelsFor(agent: Agent, models: Models, wanted?: ModelInfo): rea
 }
 
 /** The model that an agent talks with: `operationModels.interactive` where it is set, else `model`, else the default of all. */
-export function primaryModel({ id, config }: Agent, models: Models): ModelInfo {
-  const name = config.operationModels.interactive?.model ?? config.model;
+export function primaryModel(agent: Agent, models: Models): ModelInfo {
+  const { model: own, operationModels } = agent.config;
+  const name = operationModels.interactive?.model;
+  if (name === undefined) return ownModel(agent, models);
+  const provider = (own === undefined ? models.defaultModel() : models.resolve(own))?.provider;
+  return models.resolve(name, provider) ?? unknownModel(agent, name);
+}
+
+/** The model of an agent for what `operationModels` does not name: `model`, else the default of all. */
+export function ownModel(agent: Agent, models: Models): ModelInfo {
+  const name = agent.config.model;
   if (name === undefined) return models.defaultModel();
-  const model = models.resolve(name);
-  if (model === undefined) throw new AppError('precondition_failed', `Agent ${id} uses model ${name}, which no configured provider has`);
-  return model;
+  return models.resolve(name) ?? unknownModel(agent, name);
+}
+
+function unknownModel({ id }: Agent, name: string): never {
+  throw new AppError('precondition_failed', `Agent ${id} uses model ${name}, which no configured provider has`);
 }

@@ -20,6 +20,8 @@ export interface TurnRow {
   readonly outputTokens: number;
   /** 1e-9 US dollar; null when a price was not known. */
   readonly costNano: number | null;
+  /** What a turn that runs may have cost at most so far, 1e-9 US dollar; null without a cap in money, and at its end. */
+  readonly reservedNano: number | null;
   readonly traceId: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
@@ -77,6 +79,7 @@ const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
       input_tokens: p('inputTokens'),
       output_tokens: p('outputTokens'),
       cost_nano: p('costNano'),
+      reserved_nano: p('reservedNano'),
       trace_id: p('traceId'),
       started_at_ms: p('startedAtMs'),
       ended_at_ms: p('endedAtMs'),
@@ -91,14 +94,25 @@ const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
         input_tokens: sql`excluded.input_tokens`,
         output_tokens: sql`excluded.output_tokens`,
         cost_nano: sql`excluded.cost_nano`,
+        reserved_nano: sql`excluded.reserved_nano`,
         ended_at_ms: sql`excluded.ended_at_ms`,
       }),
     ),
 );
 
-const insertCall = query<ModelCallRow & { turnId: string; agentId: string; principalId: string }>(({ db, p }) =>
+/** Whose calls are booked: a turn's, or those of background work. */
+export interface CallsOf {
+  readonly turnId: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  /** The stored conversation whose totals grow by the calls; null for those that keep no messages. */
+  readonly conversationRef: string | null;
+}
+
+const insertCall = query<ModelCallRow & CallsOf>(({ db, p }) =>
   db.insertInto('model_call').values({
     turn_id: p('turnId'),
+    conversation_ref: p('conversationRef'),
     agent_id: p('agentId'),
     principal_id: p('principalId'),
     provider: p('provider'),
@@ -119,23 +133,80 @@ const insertCall = query<ModelCallRow & { turnId: string; agentId: string; princ
 );
 
 /** The turn row and one row per model call. Part of `openTurn` and `commitTurn`. */
-export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[]): Promise<void> {
+export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
   await tx.run(upsertTurn, turn);
-  for (const call of calls) await tx.run(insertCall, { ...call, turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId });
+  if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
 }
 
-const abortOpen = query<{ atMs: number }>(({ db, p }) =>
+/** One row per model call. Part of `bookWork`. */
+export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
+  for (const call of calls) await tx.run(insertCall, { ...call, ...of });
+}
+
+const setReserve = query<{ id: string; reservedNano: number; model: string }>(({ db, p }) =>
   db
     .updateTable('turn')
-    .set({ state: 'aborted', finish_reason: 'aborted', ended_at_ms: p('atMs') })
+    .set({ reserved_nano: p('reservedNano'), model: p('model') })
+    .where('id', '=', p('id')),
+);
+
+/** A further call of a turn under a cap in money: its open row says what the turn may have cost by then. */
+export const reserveForTurn = operation(
+  'turns.reserve',
+  async (tx, input: { readonly id: string; readonly reservedNano: number; readonly model: string }): Promise<void> => {
+    await tx.run(setReserve, input);
+  },
+);
+
+const deleteTurn = query<{ id: string }>(({ db, p }) => db.deleteFrom('turn').where('id', '=', p('id')));
+
+/** Takes the row away that background work had while it ran. Part of `bookWork`. */
+export async function forgetTurn(tx: Tx, id: string): Promise<void> {
+  await tx.run(deleteTurn, { id });
+}
+
+const openTurns = query<Record<string, never>, TurnRow>(({ db }) =>
+  db
+    .selectFrom('turn')
+    .select([
+      'id',
+      'conversation_ref as conversationRef',
+      'session_key as sessionKey',
+      'agent_id as agentId',
+      'principal_id as principalId',
+      'origin',
+      'state',
+      'finish_reason as finishReason',
+      'failure_kind as failureKind',
+      'model',
+      'steps',
+      'input_tokens as inputTokens',
+      'output_tokens as outputTokens',
+      'cost_nano as costNano',
+      'reserved_nano as reservedNano',
+      'trace_id as traceId',
+      'started_at_ms as startedAtMs',
+      'ended_at_ms as endedAtMs',
+    ])
     .where('state', 'in', ['accepted', 'running']),
 );
 
-/** At start: turns bound to a request died with the process that ran them. */
-export const abortOpenTurns = operation(
-  'turns.abortOpen',
-  async (tx, input: { readonly atMs: number }): Promise<number> => (await tx.run(abortOpen, input)).changes,
+/** Turns that ran when the process died. Part of `abortOpenTurns`. */
+export function findOpenTurns(tx: Tx): Promise<TurnRow[]> {
+  return tx.all(openTurns, {});
+}
+
+const abortOpen = query<{ atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('turn')
+    .set({ state: 'aborted', finish_reason: 'aborted', ended_at_ms: p('atMs'), cost_nano: sql`reserved_nano`, reserved_nano: null })
+    .where('state', 'in', ['accepted', 'running']),
 );
+
+/** Their end, at the cost of what they had reserved. Part of `abortOpenTurns`. */
+export async function endOpenTurns(tx: Tx, input: { readonly atMs: number }): Promise<void> {
+  await tx.run(abortOpen, input);
+}
 
 export interface CacheStatsRow {
   readonly provider: string;
@@ -171,4 +242,4 @@ export const cacheStats = operation(
     }),
 );
 
-export const turnOperations = [abortOpenTurns, cacheStats];
+export const turnOperations = [reserveForTurn, cacheStats];

@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { type FakeProvider, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
 import * as z from 'zod';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tool } from '../../runtime/tool.ts';
@@ -31,20 +31,27 @@ const charge: Tool = {
 };
 
 let server: TestServer;
+let unpriced: FakeProvider;
 beforeAll(async () => {
+  unpriced = await startFakeProvider({ deltas: 1 });
   server = await startTestServer({
     tools: [charge],
     config: {
+      providers: { unpriced: { type: 'openai-compatible', baseUrl: unpriced.url, models: [{ id: 'model' }] } },
       agents: {
         default: { model: 'mock/mock-fast', fallbackModels: ['mock/mock-other'], tools: { allow: ['charge'] } },
         short: { model: 'mock/mock-fast', maxSteps: 2, tools: { allow: ['charge'] } },
         thrifty: { model: 'mock/mock-fast', budgets: { perTurnTokens: 10 } },
+        unpriced: { model: 'unpriced/model' },
         frail: { model: 'mock/mock-fast', circuitBreaker: { failures: 2, resetMs: 60_000 } },
       },
     },
   });
 });
-afterAll(() => server[Symbol.asyncDispose]());
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await unpriced.close();
+});
 beforeEach(() => {
   server.provider.setAnswer(undefined);
   ran = 0;
@@ -79,6 +86,22 @@ describe('a turn', () => {
     expect(messages[1]?.toolCalls).toEqual([{ id: 'c1', name: 'charge', arguments: '{"amount": 3}' }]);
     expect(messages[2]).toMatchObject({ toolCallId: 'c1', toolName: 'charge', content: 'charged' });
     expect(session.toolCalls).toBe(1);
+  });
+
+  test('tells what it cost and what of its input was cached, over all its calls', async () => {
+    using socket = server.socket();
+    for (const [name, client] of Object.entries({ http: server.client, socket })) {
+      server.provider.queue(
+        { toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 3}' }], usage: { input: 100, output: 2, cacheRead: 60 } },
+        { text: 'done', usage: { input: 200, output: 1, cacheRead: 90 } },
+      );
+      const { cachedInput, costUsd, tokensUsed } = await client.call('agent.execute', { message: 'charge it', sessionKey: `cost:${name}` });
+      const status = await client.call('session.status', { sessionKey: `cost:${name}` });
+      expect({ cachedInput, costUsd, input: tokensUsed.input }).toEqual({ cachedInput: 150, costUsd: status.tokensUsed.totalCost, input: 300 });
+      expect(costUsd).toBeGreaterThan(0);
+    }
+    const unpriced = await server.client.call('agent.execute', { message: 'hi', agentId: 'unpriced' });
+    expect(unpriced).toMatchObject({ finishReason: 'stop', cachedInput: 0, costUsd: null });
   });
 
   test('a tool may write and read in the workspace of its agent', async () => {

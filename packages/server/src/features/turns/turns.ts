@@ -1,42 +1,39 @@
-import type { AgentConfig, EventPayload, TurnOrigin } from '@gatehouse/contract';
+import type { EventPayload, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
-import type { Clock } from '../../kernel/clock.ts';
-import type { Db } from '../../kernel/db/db.ts';
-import type { Operation } from '../../kernel/db/operation.ts';
-import type { EventBus } from '../../kernel/event-bus.ts';
-import { newId } from '../../kernel/ids.ts';
-import { Roster } from '../../kernel/roster.ts';
-import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../llm/model.ts';
+import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { Asked } from '../../llm/unsupported.ts';
 import { toolsBeside } from '../../runtime/client-tools.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import type { Tool } from '../../runtime/tool.ts';
-import type { RunTurn, TurnInput, TurnSink } from '../../runtime/turn.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
-import type { ConversationTarget, SessionsApi } from '../sessions/api.ts';
+import type { ContextApi } from '../context/api.ts';
 import type { MediaApi } from '../media/api.ts';
-import type { Alongside, CompletionRequest, ConversationAddress, TurnOutcome, TurnsApi } from './api.ts';
-import { createAnnouncer } from './announce.ts';
+import type { RecallApi } from '../memory/api.ts';
+import type { ConversationTarget, SessionsApi } from '../sessions/api.ts';
+import type { CompletionRequest, ConversationAddress, TurnsApi } from './api.ts';
 import { createAttachments, mediaOf } from './attachments.ts';
-import { openRow, type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
 import { checkCompletion, fenceCompletion } from './completion.ts';
 import { fittingModels, mediaIn } from './fitting-models.ts';
 import { modelsFor, resolveTarget } from './resolve-target.ts';
-import { abortOpenTurns, type TurnCommit, type TurnOpening } from './store.ts';
+import { createRuns, type RunDeps } from './run.ts';
 
-export interface TurnsDeps {
-  readonly db: Db;
-  readonly bus: EventBus;
-  readonly clock: Clock;
+/** For a guess at what a turn adds; the next turn counts it. */
+const charactersPerToken = 4;
+
+export interface TurnsDeps extends RunDeps {
+  readonly memory: RecallApi;
   readonly agents: AgentsApi;
   readonly models: Models;
-  readonly sessions: SessionsApi;
+  readonly sessions: Pick<SessionsApi, 'target'>;
+  /** Begins the conversation anew when its agent's policy says so; costs nothing without a policy. */
+  readonly applyResetPolicy: (target: ConversationTarget, agent: Agent) => Promise<boolean>;
+  /** Messages were stored, so that they come into the index some time later. */
+  readonly noticeMessages: () => void;
+  readonly context: Pick<ContextApi, 'prepare' | 'afterTurn'>;
+  /** Tokens that messages may have in a call of the first of these models. */
+  readonly roomFor: (agent: Agent, models: readonly ModelInfo[], tools: readonly Tool[], system: readonly string[]) => number;
   readonly media: Pick<MediaApi, 'find' | 'read'>;
-  readonly runTurn: RunTurn;
-  readonly openTurn: Operation<TurnOpening, void>;
-  readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
   /** Waits for the conversation's lane and a place among the agent's turns, then runs. */
   readonly inLane: <T>(
     place: { readonly ref: string; readonly agent: Agent; readonly principalId: string; readonly signal: AbortSignal },
@@ -65,93 +62,15 @@ export interface TurnsDeps {
   readonly refuse: string | undefined;
 }
 
-interface Run {
-  readonly target: ConversationTarget;
-  readonly agent: Agent;
-  readonly origin: TurnOrigin;
-  readonly models: readonly ModelInfo[];
-  readonly tools: readonly Tool[];
-  readonly system: readonly string[];
-  /** Earlier messages, and those that the request brought. */
-  readonly history: readonly ModelMessage[];
-  readonly brought: readonly ModelMessage[];
-  readonly question: Question;
-  /** Whether the question and what the turn adds are kept. */
-  readonly kept: boolean;
-  readonly temperature?: number | undefined;
-  readonly maxTokens?: number | undefined;
-  readonly clientTools?: readonly ToolSpec[] | undefined;
-  readonly options?: ModelOptions | undefined;
-  readonly alongside?: Alongside | undefined;
-}
-
 export interface Turns {
   readonly api: TurnsApi;
-  /** At start: rows left open by a process that died become `aborted`. */
-  recover(): Promise<number>;
   /** Aborts what still runs; used when the time to drain is over. */
   abortAll(): void;
 }
 
 export function createTurns(deps: TurnsDeps): Turns {
-  const running = new Roster<AbortController>();
-  const announce = createAnnouncer(deps);
+  const runs = createRuns(deps);
   const attachments = createAttachments(deps);
-
-  async function run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
-    const { target, agent, origin, alongside } = turn;
-    const turnId = newId('tn');
-    const startedAtMs = deps.clock.now();
-    const controller = new AbortController();
-    const abort = () => controller.abort(call.signal.reason);
-    if (call.signal.aborted) abort();
-    else call.signal.addEventListener('abort', abort, { once: true });
-    const leave = running.join(controller);
-    try {
-      const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId: call.traceId, origin };
-      announce.received(about, target.principalId, turn.question.text, call.identity.principalId, startedAtMs);
-      const row: TurnStart = {
-        id: turnId,
-        conversationRef: target.ref,
-        sessionKey: target.sessionKey,
-        agentId: agent.id,
-        principalId: target.principalId,
-        origin,
-        traceId: call.traceId,
-        startedAtMs,
-      };
-      const input: TurnInput = {
-        turnId,
-        traceId: call.traceId,
-        agentId: agent.id,
-        agent: interactive(agent.config),
-        origin,
-        models: turn.models,
-        system: turn.system,
-        messages: turn.history.length === 0 ? turn.brought : [...turn.history, ...turn.brought],
-        tools: turn.tools,
-        workspaceDir: agent.workspaceDir,
-        signal: controller.signal,
-        beforeOnce: () =>
-          deps.db.write(deps.openTurn, { turn: { ...row, ...openRow }, alongside: alongside?.opened?.({ conversationRef: target.ref }) }),
-        ...(turn.temperature !== undefined && { temperature: turn.temperature }),
-        ...(turn.maxTokens !== undefined && { maxTokens: turn.maxTokens }),
-        ...(turn.clientTools !== undefined && { clientTools: turn.clientTools }),
-        ...(turn.options !== undefined && { options: turn.options }),
-      };
-      const result = await deps.runTurn(input, announce.streaming(sink, about, target.principalId));
-      const outcome = toOutcome(row, result);
-      const commit = toCommit(row, result, deps.clock.now(), turn.kept ? turn.question : undefined);
-      const rows = alongside?.ended?.(outcome, result.messages, turn.brought);
-      const { created } = await deps.db.write(deps.commitTurn, rows === undefined ? commit : { ...commit, alongside: rows });
-      announce.used(result.calls, about, target.principalId);
-      announce.ended(about, target, result, created);
-      return outcome;
-    } finally {
-      leave();
-      call.signal.removeEventListener('abort', abort);
-    }
-  }
 
   function refuseAfterCrashes(): void {
     if (deps.refuse !== undefined) throw new AppError('unavailable', deps.refuse);
@@ -175,33 +94,51 @@ export function createTurns(deps: TurnsDeps): Turns {
         // It may have waited: what was suspended, deleted or changed meanwhile holds for it too.
         const agent = deps.agents.usable(target.agentId, call);
         const models = modelsOf(agent);
-        const past = await deps.sessions.history(target.ref);
+        await deps.applyResetPolicy(target, agent);
+        const tools = deps.toolsFor(agent, origin);
+        const system = deps.systemPrompt(agent, tools, locale);
+        const room = deps.roomFor(agent, models, tools, system);
+        const about = { ref: target.ref, agent, principalId: target.principalId, room };
+        // Both look for what bears on the question, at the same time.
+        const remembering = deps.memory.recall(
+          { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, question: message, room, signal: call.signal },
+          agent.config,
+          origin,
+        );
+        const past = await deps.context.prepare({ ...about, question: message });
+        const remembered = remembering === undefined ? undefined : await remembering;
         const input = models[0]?.input ?? ['text'];
         const history =
           past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, beside: attached });
-        const tools = deps.toolsFor(agent, origin);
         const inspected = { agentId: agent.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
         deps.inspect(message, { source: 'user_input', ...inspected });
         const inspectFile = (text: string) => deps.inspect(text, { source: 'external_content', ...inspected });
+        // What was found goes with the question and is not kept, so that what was sent before stays the same from turn to turn.
+        const question = past.recalled === undefined ? message : `${past.recalled}\n\n${message}`;
         const asked: ModelMessage =
-          attached.length === 0 ? { role: 'user', content: message } : await attachments.attach(message, attached, inspectFile);
-        return run(
+          attached.length === 0 ? { role: 'user', content: question } : await attachments.attach(question, attached, inspectFile);
+        const outcome = await runs.run(
           {
             target,
             agent,
             origin,
             models: past.attached.length === 0 ? models : fit(models, mediaIn(history), 'attachments'),
             tools,
-            system: deps.systemPrompt(agent, tools, locale),
+            system,
             history,
             brought: [asked],
             question: { text: message, attachments: attached },
+            remembered,
             kept: true,
             alongside,
           },
           call,
           sink,
         );
+        deps.noticeMessages();
+        const tokens = past.tokens + Math.ceil((message.length + outcome.text.length) / charactersPerToken);
+        deps.context.afterTurn({ ...about, tokens, behind: past.behind });
+        return outcome;
       });
     },
 
@@ -228,14 +165,18 @@ export function createTurns(deps: TurnsDeps): Turns {
       return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
         // It may have waited for its agent's group: what was suspended, deleted or changed meanwhile holds for it too.
         const agent = deps.agents.usable(chosen.agentId, call);
-        return run(
+        const ready = agent === admitted ? prepared : prepare(agent);
+        const room = ready.models[0]?.contextWindow ?? 0;
+        const remembering = deps.memory.recall({ ...about, question: fenced.userText, room, signal: call.signal }, agent.config, 'v1');
+        return runs.run(
           {
-            ...(agent === admitted ? prepared : prepare(agent)),
+            ...ready,
             target,
             origin: 'v1',
             history,
             brought: fenced.messages,
             question: { text: fenced.userText },
+            remembered: remembering === undefined ? undefined : await remembering,
             kept: false,
             temperature: request.temperature,
             maxTokens: request.maxTokens,
@@ -249,22 +190,13 @@ export function createTurns(deps: TurnsDeps): Turns {
       });
     },
 
-    counts: () => ({ running: running.size, queued: deps.queued() }),
+    counts: () => ({ running: runs.running(), queued: deps.queued() }),
   };
 
   return {
     api,
-    recover: () => deps.db.write(abortOpenTurns, { atMs: deps.clock.now() }),
-    abortAll() {
-      for (const controller of running.members()) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
-    },
+    abortAll: runs.abortAll,
   };
-}
-
-/** The configuration as conversations see it: a deadline of their own wins over the common one. */
-function interactive(config: AgentConfig): AgentConfig {
-  const timeoutMs = config.operationModels.interactive?.timeoutMs;
-  return timeoutMs === undefined ? config : { ...config, modelTimeoutMs: timeoutMs };
 }
 
 /** The constants of http-gateway.md §2.5; the peer makes every completion a conversation of its own. */

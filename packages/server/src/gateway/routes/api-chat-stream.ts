@@ -1,12 +1,12 @@
 import type { ApiChatGap } from '@gatehouse/contract';
 import type { KeptOutcome } from '../../features/receipts/api.ts';
 import type { TurnRequest } from '../../features/turns/api.ts';
-import { AppError, toAppError } from '../../kernel/app-error.ts';
+import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
+import { failStream } from '../fail-stream.ts';
 import type { HttpCall } from '../http-call.ts';
 import { refuseQueryToken } from '../query.ts';
-import { logFailure, sendError } from '../reply.ts';
 import { SseWriter } from '../sse-writer.ts';
 import type { ApiChatDeps } from './api-chat.ts';
 import { idempotencyKeyOf, lastEventIdOf, readChatRequest } from './api-chat-request.ts';
@@ -82,14 +82,7 @@ class ChatStream {
   }
 
   fail(failure: unknown): void {
-    if (this.#begun || this.#writer.started) {
-      const error = toAppError(failure);
-      logFailure(this.#call, error, this.#deps.log);
-      this.#writer.fail(error);
-    } else {
-      this.#writer.cancel();
-      sendError(this.#call, failure, this.#deps.log);
-    }
+    failStream(this.#call, this.#writer, failure, { produced: this.#begun, log: this.#deps.log });
   }
 
   /** `fragment` is the inside of a JSON string literal, as it came from upstream. */

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { ChatCompletion } from '@gatehouse/contract';
 import type { TurnOutcome, TurnsApi } from '../../features/turns/api.ts';
-import { toAppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import { readJsonBody } from '../body.ts';
+import { failStream } from '../fail-stream.ts';
 import type { HttpCall } from '../http-call.ts';
-import { logFailure, sendError, sendJson } from '../reply.ts';
+import { sendJson } from '../reply.ts';
 import { SseWriter } from '../sse-writer.ts';
 import { chunksOf, mapFinishReason, wireCall } from './chat-chunks.ts';
 import { type ChatRequest, parseChat } from './v1-chat-request.ts';
@@ -82,16 +82,7 @@ async function stream(deps: ChatDeps, call: HttpCall, completion: Completion): P
     drained: () => writer.drained(),
   };
 
-  function fail(failure: unknown): void {
-    if (!writer.started && !produced) {
-      writer.cancel();
-      sendError(call, failure, deps.log);
-      return;
-    }
-    const error = toAppError(failure);
-    logFailure(call, error, deps.log);
-    writer.fail(error);
-  }
+  const fail = (failure: unknown): void => failStream(call, writer, failure, { produced, log: deps.log });
 
   let outcome: TurnOutcome;
   try {

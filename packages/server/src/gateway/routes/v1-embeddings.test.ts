@@ -5,13 +5,15 @@ import { ModelError } from '../../llm/model.ts';
 import { post, startGateway, testTokens } from '../testing/gateway-fixture.ts';
 import type { EmbedTexts } from './v1-embeddings.ts';
 
-const embedder: EmbedTexts = {
-  embed: async (texts) => ({ model: 'real-name', tokens: 0, vectors: texts.map((text) => Float32Array.of(text.length, -0.5, 0.25)) }),
-};
+const embedTexts: EmbedTexts = async (texts) => ({
+  model: 'real-name',
+  tokens: 0,
+  vectors: texts.map((text) => Float32Array.of(text.length, -0.5, 0.25)),
+});
 const path = '/v1/embeddings';
 
-function start(given: EmbedTexts | undefined = embedder) {
-  return startGateway({ deps: { embedder: given } });
+function start(embed: EmbedTexts | undefined = embedTexts) {
+  return startGateway({ deps: { embed } });
 }
 
 describe('POST /v1/embeddings', () => {
@@ -79,10 +81,10 @@ describe('POST /v1/embeddings', () => {
   });
 
   it('maps what the provider does', async () => {
-    await using limited = await start({ embed: () => Promise.reject(new ModelError('rate_limit', 'slow down', { retryAfterMs: 7_000 })) });
+    await using limited = await start(() => Promise.reject(new ModelError('rate_limit', 'slow down', { retryAfterMs: 7_000 })));
     const response = await post(limited.address + path, testTokens.api, { model: 'x', input: 'a' });
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
-    await using broken = await start({ embed: () => Promise.reject(new ModelError('server', 'internal detail')) });
+    await using broken = await start(() => Promise.reject(new ModelError('server', 'internal detail')));
     const failed = await post(broken.address + path, testTokens.api, { model: 'x', input: 'a' });
     expect([failed.status, await failed.json()]).toEqual([
       500,

@@ -1,25 +1,26 @@
 import { EmbeddingRequest } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { Embedder, Embeddings } from '../../llm/embeddings.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Embeddings } from '../../llm/embeddings.ts';
 import { ModelError } from '../../llm/model.ts';
 import { readJsonBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';
 import { sendJson } from '../reply.ts';
 import { parseInput } from '../parse-input.ts';
 
-/** The part of the embedder that the route uses. */
-export type EmbedTexts = Pick<Embedder, 'embed'>;
+/** Embeds for a caller: inside the budgets, and booked. Fails with ModelError, or with `rate_limited` when a budget has no room. */
+export type EmbedTexts = (texts: readonly string[], call: CallContext) => Promise<Embeddings>;
 
 /** `POST /v1/embeddings` (http-gateway.md §2.7, §4.4). */
 export function createEmbeddingsRoute(deps: {
-  readonly embedder: EmbedTexts | undefined;
+  readonly embed: EmbedTexts | undefined;
   readonly bodyLimit: number;
 }): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const request = parseInput(EmbeddingRequest, await readJsonBody(call, deps.bodyLimit), 'fields');
-    if (deps.embedder === undefined) throw new AppError('not_found', 'No embedding provider configured');
+    if (deps.embed === undefined) throw new AppError('not_found', 'No embedding provider configured');
     const texts = typeof request.input === 'string' ? [request.input] : request.input;
-    const { model, vectors } = await embed(deps.embedder, texts, call.signal);
+    const { model, vectors } = await embed(deps.embed, texts, call.context());
     const tokens = texts.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
     sendJson(call, 200, {
       object: 'list',
@@ -34,9 +35,9 @@ export function createEmbeddingsRoute(deps: {
   };
 }
 
-async function embed(embedder: EmbedTexts, texts: readonly string[], signal: AbortSignal): Promise<Embeddings> {
+async function embed(embedTexts: EmbedTexts, texts: readonly string[], call: CallContext): Promise<Embeddings> {
   try {
-    return await embedder.embed(texts, signal);
+    return await embedTexts(texts, call);
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
     const retry = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };

@@ -18,6 +18,11 @@ export interface Db extends AsyncDisposable {
   write<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
   telemetry<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
   read<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
+  /**
+   * Reads in a thread of its own, started by the first call, so that long searches hold up no other reader. Its operations
+   * may keep state between calls, by the `Tx`, which is the same one as long as the thread lives.
+   */
+  search<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
   /** Online copy, integrity-checked, synced and renamed into place; progress in pages. */
   backup(targetPath: string, onProgress?: (done: number, total: number) => void): Promise<{ readonly bytes: number }>;
   status(): Promise<DbStatus>;

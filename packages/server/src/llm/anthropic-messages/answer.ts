@@ -1,10 +1,13 @@
 import * as z from 'zod';
 import type { ModelResult, ModelUsage } from '../model.ts';
+import { ReportedTokens } from '../wire/usage.ts';
 
-const count = z.number().nullish();
+const count = ReportedTokens.nullish();
 
-export const WireUsage = z.object({ input_tokens: count, output_tokens: count, cache_read_input_tokens: count, cache_creation_input_tokens: count });
+const WireUsage = z.object({ input_tokens: count, output_tokens: count, cache_read_input_tokens: count, cache_creation_input_tokens: count });
 export type WireUsage = z.output<typeof WireUsage>;
+/** A report without sense takes the place of those before it: without input it is no report, and the tokens are counted here. */
+const Usage = WireUsage.nullish().catch({ input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 });
 
 export const Whole = z.object({
   id: z.string(),
@@ -18,19 +21,19 @@ export const Whole = z.object({
     }),
   ),
   stop_reason: z.string().nullish(),
-  usage: WireUsage,
+  usage: Usage,
 });
 
 /** Every event of a stream, as far as it matters here; `type` decides which fields are there. */
 export const StreamEvent = z.object({
   type: z.string(),
   index: z.number().nullish(),
-  message: z.object({ id: z.string(), usage: WireUsage.nullish() }).nullish(),
+  message: z.object({ id: z.string(), usage: Usage }).nullish(),
   content_block: z.object({ type: z.string(), id: z.string().nullish(), name: z.string().nullish(), text: z.string().nullish() }).nullish(),
   delta: z
     .object({ type: z.string().nullish(), text: z.string().nullish(), partial_json: z.string().nullish(), stop_reason: z.string().nullish() })
     .nullish(),
-  usage: WireUsage.nullish(),
+  usage: Usage,
   error: z.unknown().optional(),
 });
 export type StreamEvent = z.output<typeof StreamEvent>;

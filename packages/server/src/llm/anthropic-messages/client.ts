@@ -1,5 +1,6 @@
 import type { ModelClient, ModelRequest, ModelResult, ModelSink } from '../model.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
+import { estimateUsage } from '../wire/usage.ts';
 import { readWholeAnswer } from '../wire/whole-answer.ts';
 import { toFinish, toUsage, Whole } from './answer.ts';
 import { messagesBody } from './request.ts';
@@ -24,26 +25,29 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined): Answe
   return {
     stream: sink === undefined ? undefined : new MessageStream(request, sink),
     whole(body) {
-      const result = wholeAnswer(body);
+      const result = wholeAnswer(request, body);
       if (sink !== undefined && result.text !== '') {
         sink.text(JSON.stringify(result.text).slice(1, -1));
         sink.flush();
       }
       return result;
     },
+    unanswered: () => estimateUsage(request, '', []),
   };
 }
 
-function wholeAnswer(body: Buffer): ModelResult {
+function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
   const { id, content, stop_reason: stop, usage } = readWholeAnswer(Whole, body, 'message');
   const toolCalls = content
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ id: block.id ?? '', name: block.name ?? '', arguments: JSON.stringify(block.input ?? {}) }));
+  const text = content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join('');
+  const reported = toUsage(usage ?? {});
   return {
-    text: content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join(''),
+    text,
     toolCalls,
     finish: toFinish(stop),
-    usage: toUsage(usage),
+    usage: reported.input > 0 ? reported : estimateUsage(request, text, toolCalls),
     responseId: id,
   };
 }

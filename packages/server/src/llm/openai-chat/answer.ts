@@ -1,10 +1,11 @@
 import * as z from 'zod';
 import type { ModelResult, ModelUsage, ToolCall } from '../model.ts';
+import { ReportedInput, ReportedTokens } from '../wire/usage.ts';
 
-const count = z.number().nullish();
+const count = ReportedTokens.nullish();
 
 export const WireUsage = z.object({
-  prompt_tokens: z.number(),
+  prompt_tokens: ReportedInput,
   completion_tokens: count,
   total_tokens: count,
   prompt_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: count }).nullish(),
@@ -54,19 +55,15 @@ export function contentText(content: z.output<typeof Content>): string {
 
 /** Vendors differ in whether `completion_tokens` holds the reasoning tokens; what is billed as output is all that the total has beyond the input. */
 export function toUsage(wire: z.output<typeof WireUsage>): ModelUsage {
-  const input = whole(wire.prompt_tokens);
-  const cacheRead = whole(wire.prompt_tokens_details?.cached_tokens ?? wire.prompt_cache_hit_tokens ?? wire.cached_tokens);
+  const input = wire.prompt_tokens;
+  const cacheRead = wire.prompt_tokens_details?.cached_tokens ?? wire.prompt_cache_hit_tokens ?? wire.cached_tokens ?? 0;
   return {
     input,
-    output: Math.max(whole(wire.completion_tokens), whole(wire.total_tokens) - input),
+    output: Math.max(wire.completion_tokens ?? 0, (wire.total_tokens ?? 0) - input),
     cacheRead: Math.min(input, cacheRead),
-    cacheWrite: whole(wire.prompt_tokens_details?.cache_write_tokens),
+    cacheWrite: wire.prompt_tokens_details?.cache_write_tokens ?? 0,
     estimated: false,
   };
-}
-
-function whole(value: number | null | undefined) {
-  return typeof value === 'number' && value > 0 ? Math.round(value) : 0;
 }
 
 export function toFinish(reason: string | null | undefined, toolCalls: readonly ToolCall[]): ModelResult['finish'] {

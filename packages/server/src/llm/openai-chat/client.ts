@@ -43,6 +43,7 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined): Answe
       }
       return result;
     },
+    unanswered: () => estimateUsage(request, '', []),
   };
 }
 

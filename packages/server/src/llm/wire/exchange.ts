@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { ModelError, type ModelErrorKind } from '../model.ts';
 import { deadlines } from './deadlines.ts';
+import { withUsage } from './partial.ts';
 import type { AnswerReader, Call, StreamReader, Upstream } from './upstream.ts';
 import { kindOfRefusal, readComplaint, retryAfterOf } from './wire-error.ts';
 
@@ -229,6 +230,14 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
   #reject(error: ModelError) {
     this.#release();
     if (!this.#ended) this.#controller?.abort(error);
-    this.#promise.reject(this.#stream === undefined ? error : this.#stream.failed(error));
+    const told = this.#stream === undefined ? error : this.#stream.failed(error);
+    this.#promise.reject(told.usage === undefined && this.#hasCost(error.kind) ? withUsage(told, this.#reader.unanswered()) : told);
+  }
+
+  /** Whether the provider has worked for nothing: whoever leaves before the answer, again and again, would otherwise spend without being counted. */
+  #hasCost(kind: ModelErrorKind): boolean {
+    if (this.#controller === undefined) return false;
+    if (kind === 'aborted' || kind === 'timeout') return this.#status === 0 || this.#status === 200;
+    return this.#status === 200 && this.#bytes > 0 && (kind === 'network' || kind === 'bad_response');
   }
 }

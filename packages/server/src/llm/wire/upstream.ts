@@ -1,6 +1,6 @@
 import type { Pool } from 'undici';
 import type { Clock } from '../../kernel/clock.ts';
-import { ModelError } from '../model.ts';
+import { ModelError, type ModelUsage } from '../model.ts';
 import { deadlines } from './deadlines.ts';
 import { Exchange } from './exchange.ts';
 import { cleanMessage } from './wire-error.ts';
@@ -21,6 +21,8 @@ export interface AnswerReader<T> {
   /** Set when a stream is expected; a provider that answers in one piece all the same is read by `whole`. */
   readonly stream: StreamReader<T> | undefined;
   whole(body: Buffer): T;
+  /** What the call is estimated to have used that the provider has taken, and that ended without an answer to count by. */
+  unanswered(): ModelUsage;
 }
 
 export interface StreamReader<T> {

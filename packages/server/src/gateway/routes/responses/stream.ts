@@ -1,7 +1,7 @@
-import { type AppError, toAppError } from '../../../kernel/app-error.ts';
+import type { AppError } from '../../../kernel/app-error.ts';
 import type { TurnSink } from '../../../runtime/turn.ts';
+import { failStream } from '../../fail-stream.ts';
 import type { HttpCall } from '../../http-call.ts';
-import { logFailure, sendError } from '../../reply.ts';
 import { SseWriter } from '../../sse-writer.ts';
 import { failureOf } from '../v1-failure.ts';
 import { errorOf } from './body.ts';
@@ -33,16 +33,7 @@ export async function streamResponse(deps: Pick<ResponseDeps, 'clock' | 'log' | 
     return begin + events.end({ ...open, status: 'failed', store: false, error: errorOf(error) });
   }
 
-  function fail(failure: unknown): void {
-    if (!writer.started && !produced) {
-      writer.cancel();
-      sendError(call, failure, deps.log);
-      return;
-    }
-    const error = toAppError(failure);
-    logFailure(call, error, deps.log);
-    writer.fail(error);
-  }
+  const fail = (failure: unknown): void => failStream(call, writer, failure, { produced, log: deps.log });
 
   let result: Awaited<ReturnType<Answering['run']>>;
   try {

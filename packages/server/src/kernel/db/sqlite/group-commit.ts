@@ -107,7 +107,13 @@ function run(unit: Unit, tx: Tx): Promise<unknown> {
 }
 
 function prepareAll<Name extends string>(db: DatabaseSync, texts: Readonly<Record<Name, string>>): Record<Name, StatementSync> {
-  return Object.fromEntries(Object.entries<string>(texts).map(([name, text]) => [name, db.prepare(text)])) as Record<Name, StatementSync>;
+  const prepared = Object.entries<string>(texts).map(([name, text]) => {
+    const statement = db.prepare(text);
+    // See `preparedRun`: a commit that is done must not be taken for a failure because of a row id.
+    statement.setReadBigInts(true);
+    return [name, statement];
+  });
+  return Object.fromEntries(prepared) as Record<Name, StatementSync>;
 }
 
 /** Finds operations by name; a forgotten or doubled entry in the list is an error that names it. */

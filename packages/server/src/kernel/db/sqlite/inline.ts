@@ -55,6 +55,7 @@ export async function openInlineDb(options: InlineOptions): Promise<Db> {
         ? Promise.reject(new Error('This database has no tables: add a migration for it'))
         : enqueue(operation, input, committed(telemetry)),
     read: (operation, input) => enqueue(operation, input, (unit) => runInSnapshot(queries, unit)),
+    search: (operation, input) => enqueue(operation, input, (unit) => runInSnapshot(queries, unit)),
     async backup(targetPath, onProgress) {
       await last;
       return backupDatabase(file, targetPath, onProgress);

@@ -187,6 +187,25 @@ describe('storage threads', () => {
     expect(await db.read(parts.listTexts, {})).toEqual(['kept', 'again']);
   });
 
+  it('search in a thread of their own that keeps state, sees every write, and is started anew when it dies', async () => {
+    let monotonic = 0;
+    db = await open({ clock: { ...systemClock, monotonic: () => monotonic }, settleMs: 0 });
+    await db.write(parts.addNote, { text: 'kept' });
+    const first = await db.search(parts.remember, { text: 'one' });
+    expect(first).toMatchObject({ asked: ['one'], notes: 1 });
+    await db.write(parts.addNote, { text: 'seen' });
+    expect(await db.search(parts.remember, { text: 'two' })).toEqual({ asked: ['one', 'two'], thread: first.thread, notes: 2 });
+    await db.read(parts.countNotes, {});
+    await expect.poll(async () => (await db.read(parts.remember, { text: 'plain' })).thread).not.toBe(first.thread);
+    await expect(db.search(parts.crash, {})).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(db.search(parts.remember, { text: 'too early' })).rejects.toMatchObject({ code: 'unavailable' });
+    monotonic = 1_000;
+    expect(await db.search(parts.remember, { text: 'again' })).toMatchObject({ asked: ['again'], notes: 2 });
+    await db[Symbol.asyncDispose]();
+    await expect(db.search(parts.remember, { text: 'late' })).rejects.toMatchObject({ code: 'unavailable' });
+    db = await open();
+  });
+
   it('answer what was called before the end and refuse what comes after', async () => {
     db = await open();
     const last = db.write(parts.addNote, { text: 'last' });

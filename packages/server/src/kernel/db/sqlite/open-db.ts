@@ -35,6 +35,8 @@ export interface OpenDbOptions {
 const maxReaders = 2;
 /** A reader with this many calls waiting gets a companion. */
 const crowdedReader = 8;
+/** Searches take milliseconds each: more would wait for seconds. */
+const maxSearches = 1_000;
 const restartPauseMs = 1_000;
 
 /**
@@ -68,6 +70,8 @@ class SqliteDb implements Db {
   #writer: StorageThread;
   #writerStartedAt: number;
   #readers: StorageThread[] = [];
+  #searcher: StorageThread | undefined;
+  #searcherStartedAt = 0;
   #state: DbStatus['state'] = 'ok';
   #schemaVersion = 0;
 
@@ -103,6 +107,10 @@ class SqliteDb implements Db {
     return this.#readingThread().call(kind, operation.name, input) as Promise<Output>;
   }
 
+  search<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
+    return this.#searchThread().call(callKinds.read, operation.name, input) as Promise<Output>;
+  }
+
   async backup(targetPath: string, onProgress?: (done: number, total: number) => void): Promise<{ readonly bytes: number }> {
     const task = runTask(this.#workerUrl, { role: 'backup', sourceFile: this.#file, targetFile: targetPath }, this.#closed.signal, onProgress);
     this.#track(task);
@@ -117,7 +125,7 @@ class SqliteDb implements Db {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort(new AppError('unavailable', 'The storage is closed'));
     await Promise.allSettled(this.#tasks);
-    await Promise.all(this.#readers.map((reader) => reader.close()));
+    await Promise.all([...this.#readers, ...(this.#searcher === undefined ? [] : [this.#searcher])].map((reader) => reader.close()));
     await this.#writer.close();
   }
 
@@ -164,6 +172,23 @@ class SqliteDb implements Db {
     }
     // While the first reader starts, the writer thread answers: it has a connection for queries as well.
     return best ?? this.#liveWriter();
+  }
+
+  /** Begun by the first search; one that crashed is started anew as the writer is. */
+  #searchThread(): StorageThread {
+    const now = this.#clock.monotonic();
+    if (this.#searcher === undefined || (this.#searcher.ended && now - this.#searcherStartedAt >= restartPauseMs)) {
+      // A closed storage has its writer refuse the call.
+      if (this.#closed.signal.aborted) return this.#writer;
+      this.#searcherStartedAt = now;
+      this.#searcher = new StorageThread({
+        workerUrl: this.#workerUrl,
+        data: { role: 'search', dataDir: this.#options.dataDir },
+        maxPending: maxSearches,
+        onCrash: (error) => this.#log.error({ err: error }, 'the search thread of the storage ended unexpectedly'),
+      });
+    }
+    return this.#searcher;
   }
 
   #addReader(): void {

@@ -42,6 +42,7 @@ export interface Session {
 
 export function createSession(db: DatabaseSync): Session {
   const cache = new Map<AnyQuery, Prepared>();
+  const runs = new Map<AnyQuery, Prepared>();
 
   function prepare(compiled: CompiledQuery): Prepared {
     const names = compiled.parameters.map((value) => (value instanceof Placeholder ? value.name : undefined));
@@ -54,6 +55,18 @@ export function createSession(db: DatabaseSync): Session {
     if (found === undefined) {
       found = prepare(query.build(tools as QueryTools<never>).compile());
       cache.set(query, found);
+    }
+    if (found.writes) session.wrote = true;
+    return found;
+  }
+
+  /** A full-text table leaves row ids of its own behind as the last inserted one, which no number can hold: every later `run` would throw. */
+  function preparedRun(query: AnyQuery): Prepared {
+    let found = runs.get(query);
+    if (found === undefined) {
+      found = prepare(query.build(tools as QueryTools<never>).compile());
+      found.statement.setReadBigInts(true);
+      runs.set(query, found);
     }
     if (found.writes) session.wrote = true;
     return found;
@@ -75,7 +88,7 @@ export function createSession(db: DatabaseSync): Session {
     },
     run<P>(query: Query<P, unknown>, params: P) {
       return settle(() => {
-        const { statement, names, constants } = prepared(query);
+        const { statement, names, constants } = preparedRun(query);
         return { changes: Number(statement.run(...bind(names, constants, params)).changes) };
       });
     },

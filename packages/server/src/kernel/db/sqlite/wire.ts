@@ -40,7 +40,8 @@ export type ThreadData =
       /** Of the main thread; the writer ends the process when it stops. */
       readonly heartbeat: SharedArrayBuffer | undefined;
     }
-  | { readonly role: 'reader'; readonly dataDir: string }
+  /** `search` is a reader whose operations keep state. */
+  | { readonly role: 'reader' | 'search'; readonly dataDir: string }
   | { readonly role: 'backup'; readonly sourceFile: string; readonly targetFile: string }
   | { readonly role: 'check'; readonly file: string };
 

@@ -44,6 +44,7 @@ export async function serveStorage(parts: StorageParts): Promise<void> {
         return;
       }
       case 'reader':
+      case 'search':
         send({ type: 'ready', schemaVersion: 0, applied: [] });
         await serveCalls(port, parts, data.dataDir, undefined, undefined);
         return;

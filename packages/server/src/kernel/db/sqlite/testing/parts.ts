@@ -1,6 +1,7 @@
+import { threadId } from 'node:worker_threads';
 import { AppError } from '../../../app-error.ts';
 import { appendAudit, auditMigrations, type AuditRow } from '../../audit.ts';
-import { type Migration, operation, query } from '../../operation.ts';
+import { type Migration, operation, query, type Tx } from '../../operation.ts';
 
 interface NoteRow {
   readonly id: number;
@@ -81,6 +82,17 @@ export const crash = operation('test.crash', async (): Promise<void> => {
   process.exit(3);
 });
 
+const searchesBy = new WeakMap<Tx, string[]>();
+/** Keeps what it was asked between calls, and tells in which thread. */
+export const remember = operation(
+  'test.remember',
+  async (tx, input: { text: string }): Promise<{ asked: string[]; thread: number; notes: number }> => {
+    const asked = [...(searchesBy.get(tx) ?? []), input.text];
+    searchesBy.set(tx, asked);
+    return { asked, thread: threadId, notes: (await tx.get(count, {}))?.count ?? 0 };
+  },
+);
+
 export const unlisted = operation('test.unlisted', async (): Promise<void> => {});
 
 export const operations = [
@@ -98,6 +110,7 @@ export const operations = [
   limitPages,
   returnFunction,
   crash,
+  remember,
 ];
 
 export const migrations: readonly Migration[] = [

@@ -1,0 +1,184 @@
+import { text } from 'node:stream/consumers';
+import type { ParamsInput, Result } from '@gatehouse/contract';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { confirm } from './confirm.ts';
+import { addGroup } from './group.ts';
+import { browsed, entryText, foundMemories, lifecycleText, reviewText, statsText } from './memory-text.ts';
+import { writeNewFile } from './new-file.ts';
+import { type CommonFlags, countOption, withConnection } from './options.ts';
+
+type AgentFlags = CommonFlags & { agent?: string };
+type FilterFlags = AgentFlags & { type?: MemoryType; trust?: TrustLevel; tag: string[]; limit: number };
+type StoreFlags = AgentFlags & { type?: MemoryType; tag: string[]; external?: true; pin?: true };
+type MemoryType = NonNullable<ParamsInput<'memory.browse'>['memoryType']>;
+type TrustLevel = NonNullable<ParamsInput<'memory.browse'>['trustLevel']>;
+
+/** A review asks a model once per conversation. */
+const patienceMs = 600_000;
+const exportPage = 1000;
+
+/** `gatehouse memory search | browse | show | store | delete | export | stats | flush | review | lifecycle`. */
+export function addMemoryCommand(program: Command, io: Io): void {
+  const memory = addGroup(program, 'memory')
+    .summary('search, browse, store, delete and export what agents remember')
+    .description('What agents remember over conversations; storing, deleting, exporting and upkeep need scope admin.');
+
+  withFilters(memory.command('browse', { isDefault: true }), 20, 'only those of this agent')
+    .description('Lists memories, newest first.')
+    .addOption(countOption('--offset <n>', 'how many to pass over', 0))
+    .option('--oldest', 'oldest first')
+    .action(async ({ agent, type, trust, tag, limit, offset, oldest, ...flags }: FilterFlags & { offset: number; oldest?: true }) => {
+      const { client } = await connect(flags, io);
+      const page = await client.call('memory.browse', {
+        limit,
+        offset,
+        ...agentOf(agent),
+        ...(oldest === true ? { sort: 'oldest' } : {}),
+        ...(type === undefined ? {} : { memoryType: type }),
+        ...(trust === undefined ? {} : { trustLevel: trust }),
+        ...(tag.length === 0 ? {} : { tags: tag }),
+      });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(page) : browsed(page));
+    });
+
+  withFilters(memory.command('search <words...>'), 10, 'agent (default: the default one)')
+    .description('Finds memories by words and by meaning, best first, and tells why.')
+    .action(async (words: string[], { agent, type, trust, tag, limit, ...flags }: FilterFlags) => {
+      const query = words.join(' ').trim();
+      if (query === '') throw usageError('There are no words to search for.');
+      const { client } = await connect(flags, io);
+      const found = await client.call('memory.search', {
+        query,
+        limit,
+        ...agentOf(agent),
+        ...(type === undefined ? {} : { types: [type] }),
+        ...(trust === undefined ? {} : { trust: [trust] }),
+        ...(tag.length === 0 ? {} : { tags: tag }),
+      });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : foundMemories(found));
+    });
+
+  withConnection(memory.command('show <id>'))
+    .description('Shows one memory with all that is known of it.')
+    .action(async (id: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const { entry } = await client.call('memory.inspect', { id });
+      if (entry === undefined) throw usageError(`There is no memory ${id}.`, 'Give the whole id, as `memory browse --json` prints it.');
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(entry) : entryText(entry));
+    });
+
+  withConnection(memory.command('store [text]'))
+    .description('Stores a memory for everybody who talks with the agent; reads standard input without TEXT.')
+    .option('--agent <id>', 'agent (default: the default one)')
+    .option('--type <type>', 'working, episodic, semantic or procedural (default: semantic)')
+    .option('--tag <tag>', 'a tag; can be given again', collect, [])
+    .option('--external', 'it comes from outside and is not to be relied on')
+    .option('--pin', 'keep it, whether it is used or not')
+    .action(async (given: string | undefined, { agent, type, tag, external, pin, ...flags }: StoreFlags) => {
+      const content = (given ?? (await text(io.stdin))).trim();
+      if (content === '') throw usageError('There is nothing to store.', 'Give the text, or pipe it in.');
+      const { client } = await connect(flags, io);
+      const stored = await client.call('memory.store', {
+        content,
+        ...agentOf(agent),
+        ...(type === undefined ? {} : { memoryType: type }),
+        ...(tag.length === 0 ? {} : { tags: tag }),
+        ...(external === true ? { trustLevel: 'external' } : {}),
+        ...(pin === true ? { pinned: pin } : {}),
+      });
+      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(stored));
+      if (stored.tainted) printLine(io.stderr, 'Stored as external: something in it looks like an order to the model.');
+      printLine(io.stdout, stored.id);
+    });
+
+  withConnection(memory.command('delete <id...>'))
+    .description('Deletes memories.')
+    .option('-y, --yes', 'do not ask')
+    .action(async (ids: string[], { yes, ...flags }: CommonFlags & { yes?: true }) => {
+      if (yes !== true) await confirm(`Delete ${ids.length === 1 ? `the memory ${ids[0] ?? ''}` : `${ids.length} memories`}?`, io);
+      const { client } = await connect(flags, io);
+      const done = await client.call('memory.delete', { ids });
+      const missed = done.failed === 0 ? '' : `; ${done.failed} were not there`;
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Deleted ${done.deleted} memories${missed}.`);
+    });
+
+  withConnection(memory.command('export'))
+    .description('Writes all memories as one JSON object.')
+    .option('--agent <id>', 'only those of this agent')
+    .option('--file <file>', 'a new file instead of standard output')
+    .action(async ({ agent, file, ...flags }: AgentFlags & { file?: string }) => {
+      const { client } = await connect(flags, io);
+      const entries: Result<'memory.export'>['entries'] = [];
+      let page = await client.call('memory.export', { ...agentOf(agent), limit: exportPage });
+      for (;;) {
+        entries.push(...page.entries);
+        if (!page.hasMore) break;
+        page = await client.call('memory.export', { ...agentOf(agent), limit: exportPage, offset: entries.length });
+      }
+      const whole = { exportedAt: page.exportedAt, totalEntries: page.totalEntries, entries };
+      if (file === undefined) return printLine(io.stdout, JSON.stringify(whole, null, flags.output === 'json' ? 0 : 2));
+      const written = await writeNewFile(file, new Blob([`${JSON.stringify(whole, null, 2)}\n`]).stream(), io);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(written) : `Wrote ${entries.length} memories to ${written.file}.`);
+    });
+
+  withConnection(memory.command('stats'))
+    .description('Counts memories by type and trust.')
+    .option('--agent <id>', 'only those of this agent')
+    .action(async ({ agent, ...flags }: AgentFlags) => {
+      const { client } = await connect(flags, io);
+      const stats = await client.call('memory.stats', agentOf(agent));
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(stats) : statsText(stats));
+    });
+
+  withConnection(memory.command('flush'))
+    .description('Deletes all memories of an agent for good.')
+    .requiredOption('--agent <id>', 'agent; it is named, so that none is flushed by mistake')
+    .option('-y, --yes', 'do not ask')
+    .action(async ({ agent, yes, ...flags }: CommonFlags & { agent: string; yes?: true }) => {
+      if (yes !== true) await confirm(`Delete all that ${agent} remembers, for good?`, io);
+      const { client } = await connect(flags, io);
+      const done = await client.call('memory.flush', { agentId: agent });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Flushed ${done.entriesRemoved} memories of ${agent}.`);
+    });
+
+  withConnection(memory.command('review'))
+    .description('Reviews conversations that changed and stores what is worth remembering; a model does it, which costs tokens.')
+    .option('--agent <id>', 'agent (default: the default one)')
+    .action(async ({ agent, ...flags }: AgentFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('memory.review', agentOf(agent), { timeoutMs: patienceMs });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : reviewText(done));
+    });
+
+  withConnection(memory.command('lifecycle'))
+    .description('Promotes memories that are used, demotes what fades, evicts what is over or beyond the limits.')
+    .option('--agent <id>', 'agent (default: the default one)')
+    .option('--dry-run', 'only show what would be done')
+    .option('-y, --yes', 'do not ask')
+    .action(async ({ agent, dryRun = false, yes, ...flags }: AgentFlags & { dryRun?: boolean; yes?: true }) => {
+      if (!dryRun && yes !== true) await confirm('Sweep the memories? `--dry-run` shows what would be done.', io);
+      const { client } = await connect(flags, io);
+      const done = await client.call('memory.lifecycle', { ...agentOf(agent), dryRun }, { timeoutMs: patienceMs });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : lifecycleText(done));
+    });
+}
+
+function withFilters(command: Command, limit: number, agentText: string): Command {
+  return withConnection(command)
+    .option('--agent <id>', agentText)
+    .option('--type <type>', 'working, episodic, semantic or procedural')
+    .option('--trust <level>', 'system, learned or external')
+    .option('--tag <tag>', 'a tag that it must have; can be given again', collect, [])
+    .addOption(countOption('--limit <n>', 'how many', limit));
+}
+
+function collect(value: string, before: readonly string[]): string[] {
+  return [...before, value];
+}
+
+function agentOf(agent: string | undefined): { agentId?: string } {
+  return agent === undefined ? {} : { agentId: agent };
+}

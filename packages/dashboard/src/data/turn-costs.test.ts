@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import type { FeedEntry } from './live.ts';
+import { createTurnCosts } from './turn-costs.ts';
+
+const told = (turnId: string, part: object = {}) => ({
+  kind: 'observability:token_usage',
+  payload: { turnId, traceId: `trace-${turnId}`, tokens: { prompt: 100, completion: 10 }, cacheReadTokens: 40, cost: { total: 0.25 }, ...part },
+});
+
+function open(newest: Promise<readonly ReturnType<typeof told>[]> = Promise.resolve([])) {
+  let hear: (entry: FeedEntry) => void = () => undefined;
+  const listen = (onEvent: typeof hear) => {
+    hear = onEvent;
+    return () => undefined;
+  };
+  const costs = createTurnCosts({ listen }, () => newest);
+  const call = (turnId: string, part: object = {}) => hear({ number: 1, atMs: 1, ...told(turnId, part) });
+  return { costs, call };
+}
+
+test('the calls of a turn are added up, under both of its ids', () => {
+  const { costs, call } = open();
+  call('tn_1');
+  call('tn_1', { tokens: { prompt: 200, completion: 20 }, cacheReadTokens: 160, cost: { total: 0.5 } });
+  expect(costs.get().get('tn_1')).toEqual({ costUsd: 0.75, inputTokens: 300, outputTokens: 30, cacheReadTokens: 200, calls: 2 });
+  expect(costs.get().get('trace-tn_1')).toBe(costs.get().get('tn_1'));
+});
+
+test('a price that is not known makes the sum unknown, whichever call it was', () => {
+  const { costs, call } = open();
+  call('tn_1', { cost: null });
+  call('tn_1');
+  expect(costs.get().get('tn_1')?.costUsd).toBe(null);
+});
+
+test('what tells of no call is passed over; old turns are forgotten', () => {
+  const { costs, call } = open();
+  call('tn_bad', { tokens: 'many' });
+  expect(costs.get().size).toBe(0);
+  for (let at = 0; at < 600; at++) call(`tn_${at}`);
+  expect([costs.get().size, costs.get().has('tn_99'), costs.get().has('tn_100')]).toEqual([1000, false, true]);
+});
+
+test('turns of before are read once, whichever way they are told of first', async () => {
+  const newest = Promise.resolve([told('tn_1'), told('tn_1'), told('tn_2')]);
+  const { costs, call } = open(newest);
+  call('tn_2');
+  await newest;
+  call('tn_1');
+  call('tn_3');
+  expect(['tn_1', 'tn_2', 'tn_3'].map((id) => costs.get().get(id)?.calls)).toEqual([2, 1, 1]);
+  const alone = open(Promise.reject(new Error('gone')));
+  await Promise.resolve();
+  alone.call('tn_1');
+  expect(alone.costs.get().get('tn_1')?.calls).toBe(1);
+});

@@ -1,0 +1,94 @@
+import type { LiveEvents } from './live.ts';
+import { createStore, type Store } from './store.ts';
+
+/** What the model calls of one turn used, added up. */
+export interface TurnCost {
+  /** US dollars; null when the price of one of its calls is not known. */
+  readonly costUsd: number | null;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Of the input, what the provider had in its prompt cache. */
+  readonly cacheReadTokens: number;
+  readonly calls: number;
+}
+
+/** By id of the turn and by its trace id: stored messages know the one, answers that arrive here the other. */
+export type TurnCosts = ReadonlyMap<string, TurnCost>;
+
+const maxTurns = 500;
+
+interface Told {
+  readonly kind: string;
+  readonly payload: unknown;
+}
+
+/**
+ * Hears what each turn cost from the events that tell of model calls; the newest turns are kept. `readNewest` gives the
+ * newest events of before; without them only turns from now on are known.
+ */
+export function createTurnCosts(live: Pick<LiveEvents, 'listen'>, readNewest: () => Promise<readonly Told[]>): Store<TurnCosts> {
+  const costs = createStore<TurnCosts>(new Map());
+  /** A turn tells its calls together, once it is stored: what was known of it from before is all of it. */
+  const whole = new Set<string>();
+
+  function add(calls: readonly Call[]): void {
+    const next = new Map(costs.get());
+    for (const call of calls) {
+      const sum = addUp(next.get(call.turnId), call);
+      for (const id of [call.turnId, call.traceId]) {
+        next.delete(id);
+        next.set(id, sum);
+      }
+    }
+    for (const oldest of next.keys()) {
+      if (next.size <= 2 * maxTurns) break;
+      next.delete(oldest);
+    }
+    costs.set(next);
+  }
+
+  live.listen((told) => {
+    const call = readCall(told);
+    if (call !== undefined && !whole.has(call.turnId)) add([call]);
+  });
+  readNewest().then(
+    (newest) => {
+      const before = newest.flatMap((told) => readCall(told) ?? []).filter(({ turnId }) => !costs.get().has(turnId));
+      for (const { turnId } of before) whole.add(turnId);
+      add(before);
+    },
+    // They are a help: without them turns of before have no cost beside them.
+    () => undefined,
+  );
+  return costs;
+}
+
+interface Call extends Omit<TurnCost, 'calls'> {
+  readonly turnId: string;
+  readonly traceId: string;
+}
+
+function addUp(before: TurnCost | undefined, { costUsd, inputTokens, outputTokens, cacheReadTokens }: Call): TurnCost {
+  if (before === undefined) return { costUsd, inputTokens, outputTokens, cacheReadTokens, calls: 1 };
+  return {
+    costUsd: before.costUsd === null || costUsd === null ? null : before.costUsd + costUsd,
+    inputTokens: before.inputTokens + inputTokens,
+    outputTokens: before.outputTokens + outputTokens,
+    cacheReadTokens: before.cacheReadTokens + cacheReadTokens,
+    calls: before.calls + 1,
+  };
+}
+
+function readCall({ kind, payload }: Told): Call | undefined {
+  if (kind !== 'observability:token_usage' || !isRecord(payload) || !isRecord(payload['tokens'])) return undefined;
+  const { turnId, traceId, cost, cacheReadTokens, tokens } = payload;
+  const { prompt, completion } = tokens;
+  if (typeof turnId !== 'string' || typeof traceId !== 'string') return undefined;
+  if (typeof prompt !== 'number' || typeof completion !== 'number' || typeof cacheReadTokens !== 'number') return undefined;
+  const costUsd = isRecord(cost) && typeof cost['total'] === 'number' ? cost['total'] : null;
+  return { turnId, traceId, costUsd, inputTokens: prompt, outputTokens: completion, cacheReadTokens };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

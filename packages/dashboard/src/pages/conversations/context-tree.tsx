@@ -1,0 +1,233 @@
+import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
+import { count, dateTime, plural } from '../../data/format.ts';
+import { useWidth } from '../../ui/charts/use-width.ts';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, type Tone } from '../../ui/parts.tsx';
+import { layOut, readTree, type SummaryNode, type TreeItem } from './tree-layout.ts';
+
+const taints: Readonly<Record<SummaryNode['taint'], { readonly tone: Tone; readonly words: string }>> = {
+  clean: { tone: 'good', words: 'clean' },
+  wrapped: { tone: 'warn', words: 'covers text from outside, fenced' },
+};
+
+/** The summaries of a conversation over its messages: drawn for the eye, and as a tree that the keyboard walks. */
+export function ContextTree({
+  nodes,
+  messageCount,
+  cutSeq,
+  resetSeq,
+  reference,
+}: {
+  readonly nodes: readonly SummaryNode[];
+  readonly messageCount: number;
+  readonly cutSeq: number;
+  /** Messages up to this one came before the last reset. */
+  readonly resetSeq: number;
+  readonly reference: string;
+}) {
+  const items = useMemo(() => readTree(nodes, cutSeq), [nodes, cutSeq]);
+  const [chosen, setChosen] = useState<string>();
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  // What came before a reset is seen neither as it was nor as a summary.
+  const seenFrom = Math.max(cutSeq, resetSeq);
+  const current = items.find(({ node }) => node.summaryId === chosen) ?? items[0];
+  return (
+    <div className="context-tree">
+      <Drawing items={items} messageCount={messageCount} cutSeq={seenFrom} chosen={current?.node.summaryId} onChoose={setChosen} />
+      <p className="hint">{inWords(items, messageCount, seenFrom, resetSeq)}</p>
+      {current !== undefined && (
+        <div className="tree-parts">
+          <TreeList items={items} closed={closed} onClosed={setClosed} chosen={current.node.summaryId} onChoose={setChosen} />
+          <Details item={current} reference={reference} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function inWords(items: readonly TreeItem[], messageCount: number, seenFrom: number, resetSeq: number): string {
+  const seen = items.filter(({ inView }) => inView).length;
+  const parts = [
+    ...(seen > 0 ? [`${count(seen)} of ${plural(items.length, 'summary', 'summaries')}`] : []),
+    ...(seenFrom < messageCount ? [`the messages ${count(seenFrom + 1)} to ${count(messageCount)} as they are`] : []),
+  ];
+  const view = parts.length === 0 ? 'The model sees nothing of this conversation.' : `The model sees ${parts.join(' and ')}.`;
+  const reset = resetSeq > 0 ? ` It was reset after message ${count(resetSeq)}.` : '';
+  return `${view}${reset} All ${plural(messageCount, 'message')} are kept.`;
+}
+
+function Drawing({
+  items,
+  messageCount,
+  cutSeq,
+  chosen,
+  onChoose,
+}: {
+  readonly items: readonly TreeItem[];
+  readonly messageCount: number;
+  readonly cutSeq: number;
+  readonly chosen: string | undefined;
+  readonly onChoose: (id: string) => void;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const { boxes, edges, axisY, height, cutX, xOf } = layOut(items, messageCount, cutSeq, width);
+  const byId = new Map(items.map((item) => [item.node.summaryId, item]));
+  const end = xOf(messageCount);
+  return (
+    <div ref={box} className="tree-box">
+      {/* The list below says the same to those who do not see it, and to the keyboard. */}
+      <svg width={width} height={height} aria-hidden="true">
+        <rect className="seen-part" x={cutX} y={0} width={Math.max(0, end - cutX)} height={axisY} />
+        {edges.map(({ key, x1, y1, x2, y2 }) => (
+          <path key={key} className="tree-edge" d={`M${x1} ${y1}C${x1} ${(y1 + y2) / 2} ${x2} ${(y1 + y2) / 2} ${x2} ${y2}`} />
+        ))}
+        {boxes.map(({ id, ...place }) => {
+          const item = byId.get(id);
+          return (
+            item !== undefined && (
+              <rect
+                key={id}
+                className={['tree-bar', item.node.kind, item.inView ? 'in-view' : '', id === chosen ? 'chosen' : ''].filter(Boolean).join(' ')}
+                rx={4}
+                {...place}
+                onClick={() => onChoose(id)}
+              >
+                <title>{describe(item.node)}</title>
+              </rect>
+            )
+          );
+        })}
+        <line className="tree-axis" x1={xOf(0)} x2={end} y1={axisY} y2={axisY} />
+        {cutSeq < messageCount && <line className="tree-axis seen" x1={cutX} x2={end} y1={axisY} y2={axisY} />}
+        {cutSeq > 0 && <line className="tree-cut" x1={cutX} x2={cutX} y1={0} y2={axisY + 6} />}
+        <text className="axis-text" x={xOf(0)} y={axisY + 20}>
+          1
+        </text>
+        <text className="axis-text" x={end} y={axisY + 20} textAnchor="end">
+          {count(messageCount)}
+        </text>
+        {/* Near an end it would lie on the number that stands there. */}
+        {cutX - xOf(0) > 90 && end - cutX > 90 && (
+          <text className="axis-text" x={cutX} y={axisY + 20} textAnchor="middle">
+            {`cut after ${count(cutSeq)}`}
+          </text>
+        )}
+      </svg>
+    </div>
+  );
+}
+
+function TreeList({
+  items,
+  closed,
+  onClosed,
+  chosen,
+  onChoose,
+}: {
+  readonly items: readonly TreeItem[];
+  readonly closed: ReadonlySet<string>;
+  readonly onClosed: (closed: ReadonlySet<string>) => void;
+  readonly chosen: string;
+  readonly onChoose: (id: string) => void;
+}) {
+  const list = useRef<HTMLUListElement>(null);
+  const shown = visible(items, closed);
+  const close = (id: string, wanted: boolean): void => {
+    const next = new Set(closed);
+    if (wanted) next.add(id);
+    else next.delete(id);
+    onClosed(next);
+  };
+  const move = (id: string | undefined): void => {
+    if (id === undefined) return;
+    onChoose(id);
+    list.current?.querySelector<HTMLElement>(`[data-summary="${CSS.escape(id)}"]`)?.focus();
+  };
+  const onKey = (event: KeyboardEvent, item: TreeItem, at: number): void => {
+    const id = item.node.summaryId;
+    const isOpen = item.children.length > 0 && !closed.has(id);
+    const keys: Readonly<Record<string, () => void>> = {
+      ArrowDown: () => move(shown[at + 1]?.node.summaryId),
+      ArrowUp: () => move(shown[at - 1]?.node.summaryId),
+      Home: () => move(shown[0]?.node.summaryId),
+      End: () => move(shown.at(-1)?.node.summaryId),
+      ArrowRight: () => (isOpen ? move(item.children[0]) : close(id, false)),
+      ArrowLeft: () => (isOpen ? close(id, true) : move(item.parent)),
+    };
+    const action = keys[event.key];
+    if (action === undefined) return;
+    event.preventDefault();
+    action();
+  };
+  // The one that has the focus next may have been closed away with what is above it.
+  const focusable = shown.some(({ node }) => node.summaryId === chosen) ? chosen : shown[0]?.node.summaryId;
+  return (
+    <ul role="tree" aria-label="Summaries" ref={list} className="tree-list">
+      {shown.map((item, at) => {
+        const { node, level, children, position, siblings, inView } = item;
+        const id = node.summaryId;
+        const isOpen = !closed.has(id);
+        return (
+          <li
+            key={id}
+            role="treeitem"
+            data-summary={id}
+            className={`tree-item level-${Math.min(level, 6)}`}
+            aria-level={level}
+            aria-posinset={position}
+            aria-setsize={siblings}
+            aria-expanded={children.length > 0 ? isOpen : undefined}
+            aria-selected={id === chosen}
+            tabIndex={id === focusable ? 0 : -1}
+            onClick={() => (id === chosen && children.length > 0 ? close(id, isOpen) : onChoose(id))}
+            onKeyDown={(event) => onKey(event, item, at)}
+          >
+            <span className="tree-twist" aria-hidden="true">
+              {children.length === 0 ? '' : isOpen ? '▾' : '▸'}
+            </span>
+            <span>{`Messages ${count(node.fromSeq)}–${count(node.toSeq)}`}</span>
+            <span className="hint">{`${node.kind}, ${plural(node.tokenCount, 'token')}`}</span>
+            {inView && <Badge tone="accent">in view</Badge>}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function Details({ item: { node, inView }, reference }: { readonly item: TreeItem; readonly reference: string }) {
+  const taint = taints[node.taint];
+  return (
+    <section className="tree-details" aria-label="The chosen summary">
+      <p className="badges">
+        <Badge>{node.kind === 'leaf' ? 'leaf' : `condensed, depth ${node.depth}`}</Badge>
+        <Badge tone={taint.tone}>{taint.words}</Badge>
+        {inView && <Badge tone="accent">the model sees it</Badge>}
+      </p>
+      <p dir="auto" className="tree-preview">
+        {node.contentPreview}
+      </p>
+      <p className="hint">
+        {plural(node.tokenCount, 'token')}, made {dateTime(node.createdAt)}{' '}
+        {node.model === 'truncation' ? 'by cutting, because no model gave one' : `by ${node.model}`}.{' '}
+        <PageLink to={`/conversations/${reference}/${node.fromSeq}`}>
+          Read the messages {count(node.fromSeq)} to {count(node.toSeq)}
+        </PageLink>
+      </p>
+    </section>
+  );
+}
+
+function visible(items: readonly TreeItem[], closed: ReadonlySet<string>): readonly TreeItem[] {
+  const hidden = new Set<string>();
+  return items.filter(({ node, parent }) => {
+    if (parent === undefined || (!hidden.has(parent) && !closed.has(parent))) return true;
+    hidden.add(node.summaryId);
+    return false;
+  });
+}
+
+function describe({ kind, fromSeq, toSeq, tokenCount, contentPreview }: SummaryNode): string {
+  return `${kind}, messages ${fromSeq} to ${toSeq}, ${tokenCount} tokens: ${contentPreview}`;
+}

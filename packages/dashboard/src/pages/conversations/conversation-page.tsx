@@ -1,0 +1,176 @@
+import type { Client } from '@gatehouse/client';
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { count, dateTime, plural } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { navigate } from '../../router.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { ContextTree } from './context-tree.tsx';
+import { exportConversation } from './export-conversation.ts';
+import { ForkDialog } from './fork-dialog.tsx';
+import { Messages } from './messages.tsx';
+import { ResetConversationDialog } from './reset-conversation-dialog.tsx';
+
+type Session = Result<'session.history'>['session'];
+
+interface Head {
+  readonly session: Session;
+  readonly total: number;
+  readonly tree: Result<'context.tree'>;
+}
+
+async function loadHead(client: Client, conversationRef: string, signal: AbortSignal): Promise<Head> {
+  const [history, tree] = await client.batch(
+    [
+      { method: 'session.history', params: { conversationRef, limit: 1 } },
+      { method: 'context.tree', params: { conversationRef } },
+    ],
+    { signal },
+  );
+  if (!history.ok) throw history.error;
+  if (!tree.ok) throw tree.error;
+  return { session: history.result.session, total: history.result.total, tree: tree.result };
+}
+
+type Asked = 'compact' | 'reset' | 'resetConversation' | 'delete' | { readonly forkAt: number };
+
+/** One conversation from the inside: its messages, what of them the model sees, and what can be done with it. `seq` is the message to show. */
+export function ConversationPage({ reference, seq }: { readonly reference: string; readonly seq: number | undefined }) {
+  const { client, admin, chats } = useSession();
+  const head = useLoad(`conversation ${reference}`, (signal) => loadHead(client, reference, signal));
+  const [asked, setAsked] = useState<Asked>();
+  const [outcome, setOutcome] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  /** Counts what changed the messages, so that they are read anew. */
+  const [changes, setChanges] = useState(0);
+  const changed = (words: string): void => {
+    setOutcome(words);
+    setChanges(changes + 1);
+    // What this tab holds of it is older than what was done.
+    chats.forget(reference);
+    head.reload();
+  };
+  const ask = (next: Asked): void => {
+    setError(undefined);
+    setOutcome(undefined);
+    setAsked(next);
+  };
+  const close = (): void => setAsked(undefined);
+  const { data } = head;
+  const back = <PageLink to="/conversations">All conversations</PageLink>;
+  if (data === undefined)
+    return (
+      <Page title="Conversation" lead={back}>
+        {head.error === undefined ? <Skeleton lines={8} /> : <Failure error={head.error} onRetry={head.reload} />}
+      </Page>
+    );
+  const { session, total, tree } = data;
+  const title = session.title ?? session.sessionKey;
+  return (
+    <Page
+      title={title}
+      lead={back}
+      actions={
+        <>
+          <PageLink to={`/chat/${reference}`} className="button">
+            Open in the chat
+          </PageLink>
+          <Button icon="download" onClick={() => exportConversation(client, session, setError)}>
+            Export
+          </Button>
+          {total > 0 && <Button onClick={() => ask({ forkAt: total })}>Fork</Button>}
+          {total > 0 && <Button onClick={() => ask('compact')}>Compact</Button>}
+          <Button onClick={() => ask('reset')}>Reset</Button>
+          {admin && <Button onClick={() => ask('resetConversation')}>Erase the content</Button>}
+          {admin && (
+            <Button icon="trash" look="danger" onClick={() => ask('delete')}>
+              Delete
+            </Button>
+          )}
+        </>
+      }
+    >
+      {error !== undefined && <Failure error={error} />}
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      <p className="facts-line">
+        <Badge>{session.agentId}</Badge>
+        <span className="mono">{session.sessionKey}</span>
+        <span>{plural(total, 'message')}</span>
+        <span>{count(session.totalTokens)} tokens</span>
+        <span>begun {dateTime(session.createdAt)}</span>
+        {session.forkedFrom !== undefined && <PageLink to={`/conversations/${session.forkedFrom}`}>forked from another one</PageLink>}
+      </p>
+      <section className="panel" aria-label="What the model sees">
+        <h2>What the model sees</h2>
+        <ContextTree nodes={tree.nodes} messageCount={tree.messageCount} cutSeq={tree.cutSeq} resetSeq={session.resetSeq} reference={reference} />
+      </section>
+      <section className="panel" aria-label="Messages">
+        <h2>Messages</h2>
+        {total === 0 ? (
+          <Empty title="No messages" />
+        ) : (
+          <Messages key={`${reference} ${seq ?? ''} ${changes}`} reference={reference} total={total} seq={seq} onFork={(forkAt) => ask({ forkAt })} />
+        )}
+      </section>
+      {asked === 'compact' && (
+        <Confirm
+          title="Compact this conversation?"
+          action="Compact"
+          onClose={close}
+          run={async () => {
+            const done = await client.call('session.compact', { conversationRef: reference }, { timeoutMs: 180_000 });
+            changed(
+              done.compacted
+                ? `Compacted: what the model reads went from ${plural(done.tokensBefore, 'token')} to ${count(done.tokensAfter)}, with ${plural(done.summaries, 'summary', 'summaries')}.`
+                : 'There was nothing to compact: the messages fit as they are.',
+            );
+          }}
+        >
+          <p>
+            Older messages of <strong>{title}</strong> are put into summaries by a model, which costs tokens. The messages themselves stay.
+          </p>
+        </Confirm>
+      )}
+      {asked === 'reset' && (
+        <Confirm
+          title="Reset this conversation?"
+          action="Reset"
+          onClose={close}
+          run={async () => {
+            const done = await client.call('session.reset', { conversationRef: reference });
+            changed(`Reset: the agent begins anew here; ${plural(done.previousMessageCount, 'earlier message')} can still be read and searched.`);
+          }}
+        >
+          <p>
+            The agent no longer sees what was said in <strong>{title}</strong> so far; approvals that it was given lapse. All{' '}
+            {plural(total, 'message')} stay readable.
+          </p>
+        </Confirm>
+      )}
+      {asked === 'resetConversation' && (
+        <ResetConversationDialog title={title} reference={reference} messageCount={total} onClose={close} onDone={changed} />
+      )}
+      {asked === 'delete' && (
+        <Confirm
+          title="Delete this conversation?"
+          action="Delete"
+          onClose={close}
+          run={async () => {
+            await client.call('session.delete', { conversationRef: reference });
+            chats.forget(reference);
+            navigate('/conversations');
+          }}
+        >
+          <p>
+            <strong>{title}</strong> with its {plural(total, 'message')} and {plural(tree.nodes.length, 'summary', 'summaries')} leaves the list. An
+            archived copy stays in the database of the gateway; memories stay.
+          </p>
+        </Confirm>
+      )}
+      {typeof asked === 'object' && <ForkDialog session={session} total={total} seq={asked.forkAt} onClose={close} />}
+    </Page>
+  );
+}

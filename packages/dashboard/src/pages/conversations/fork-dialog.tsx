@@ -1,0 +1,81 @@
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { count, plural } from '../../data/format.ts';
+import { navigate } from '../../router.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+
+/** Begins a conversation with the first messages of another one, and opens it. */
+export function ForkDialog({
+  session,
+  total,
+  seq,
+  onClose,
+}: {
+  readonly session: Result<'session.history'>['session'];
+  readonly total: number;
+  /** The last message that is taken over. */
+  readonly seq: number;
+  readonly onClose: () => void;
+}) {
+  const { client } = useSession();
+  const [last, setLast] = useState(String(seq));
+  const [key, setKey] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const fork = (): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('session.fork', { conversationRef: session.conversationRef, seq: Number(last), ...(key.trim() !== '' && { forkKey: key.trim() }) })
+      .then(
+        (made) => {
+          onClose();
+          navigate(`/chat/${made.conversationRef}`);
+        },
+        (failure: unknown) => {
+          setError(failure);
+          setBusy(false);
+        },
+      );
+  };
+  return (
+    <Dialog title="Fork this conversation" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          fork();
+        }}
+      >
+        <div className="dialog-body">
+          <p>A new conversation begins with the messages up to the one that you name; this one stays as it is.</p>
+          <Field label="Last message taken over" hint={`From 1 to ${count(total)}.`}>
+            {(id, hint) => (
+              <input
+                id={id}
+                aria-describedby={hint}
+                type="number"
+                required
+                min={1}
+                max={total}
+                value={last}
+                onChange={(event) => setLast(event.target.value)}
+              />
+            )}
+          </Field>
+          <Field label="Session key" hint="Such as ada:desk; one is made when it is left empty.">
+            {(id, hint) => <input id={id} aria-describedby={hint} value={key} onChange={(event) => setKey(event.target.value)} />}
+          </Field>
+        </div>
+        {error !== undefined && <Failure error={error} />}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button submit look="primary" disabled={busy}>
+            {busy ? 'Working…' : `Fork with ${plural(Number(last) || 0, 'message')}`}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

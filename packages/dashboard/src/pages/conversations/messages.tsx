@@ -1,0 +1,102 @@
+import type { StoredMessage } from '@gatehouse/contract';
+import { useEffect, useRef, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { count, dateTime } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Markdown } from '../../markdown/markdown.tsx';
+import { Button, Failure, Skeleton } from '../../ui/parts.tsx';
+
+const pageSize = 30;
+/** Messages shown before the one that was asked for. */
+const before = 4;
+
+/** The messages of a conversation in pages, the newest or those around `seq`; each can be forked at. */
+export function Messages({
+  reference,
+  total,
+  seq,
+  onFork,
+}: {
+  readonly reference: string;
+  readonly total: number;
+  readonly seq: number | undefined;
+  readonly onFork: (seq: number) => void;
+}) {
+  const { client } = useSession();
+  const last = Math.max(0, total - pageSize);
+  const [offset, setOffset] = useState(seq === undefined ? last : Math.min(last, Math.max(0, seq - 1 - before)));
+  const page = useLoad(`messages ${reference} ${offset}`, (signal) =>
+    client.call('session.history', { conversationRef: reference, offset, limit: pageSize }, { signal }),
+  );
+  const messages = page.data?.messages;
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    if (seq === undefined || messages === undefined) return;
+    const wanted = list.current?.querySelector<HTMLElement>(`[data-seq="${seq}"]`);
+    wanted?.scrollIntoView({ block: 'center' });
+    wanted?.focus({ preventScroll: true });
+  }, [seq, messages]);
+  return (
+    <>
+      {page.error !== undefined && <Failure error={page.error} onRetry={page.reload} />}
+      {messages === undefined && page.loading && <Skeleton lines={6} />}
+      {messages !== undefined && (
+        <ol className="history" ref={list}>
+          {messages.map((message) => (
+            <li key={message.seq} data-seq={message.seq} tabIndex={-1} className={message.seq === seq ? 'wanted' : undefined}>
+              <HistoryMessage message={message} onFork={() => onFork(message.seq)} />
+            </li>
+          ))}
+        </ol>
+      )}
+      {total > pageSize && (
+        <div className="pages">
+          <Button small disabled={offset === 0} onClick={() => setOffset(Math.max(0, offset - pageSize))}>
+            Earlier
+          </Button>
+          <span className="hint">
+            {count(offset + 1)} to {count(Math.min(total, offset + pageSize))} of {count(total)}
+          </span>
+          <Button small disabled={offset >= last} onClick={() => setOffset(Math.min(last, offset + pageSize))}>
+            Later
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+const who: Readonly<Record<StoredMessage['role'], string>> = { user: 'User', assistant: 'Assistant', tool: 'Tool' };
+
+function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; readonly onFork: () => void }) {
+  const { seq, role, content, toolCalls, toolName, timestamp, attachments } = message;
+  return (
+    <article aria-label={`Message ${seq}`}>
+      <header>
+        <span className="history-number">{count(seq)}</span>
+        <strong>{toolName === undefined ? who[role] : `Tool ${toolName}`}</strong>
+        <time className="hint" dateTime={new Date(timestamp).toISOString()}>
+          {dateTime(timestamp)}
+        </time>
+        <span className="grow" />
+        <Button look="quiet" small onClick={onFork} label={`Fork here, after message ${seq}`}>
+          Fork here
+        </Button>
+      </header>
+      {role === 'tool' ? (
+        <details>
+          <summary>What it answered</summary>
+          <pre className="raw-text">{content}</pre>
+        </details>
+      ) : (
+        content !== '' && <Markdown text={content} />
+      )}
+      {toolCalls?.map((call) => (
+        <p key={call.id} className="mono hint cut" title={call.arguments}>
+          → {call.name} {call.arguments}
+        </p>
+      ))}
+      {attachments !== undefined && <p className="hint">With {attachments.map(({ fileName, mediaId }) => fileName ?? mediaId).join(', ')}</p>}
+    </article>
+  );
+}

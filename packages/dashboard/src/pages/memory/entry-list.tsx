@@ -1,0 +1,91 @@
+import { ago, dateTime, percent } from '../../data/format.ts';
+import { ShareBar } from '../../ui/charts/share-bar.tsx';
+import { Badge } from '../../ui/parts.tsx';
+import type { ListedEntry } from './find-memories.ts';
+import { derivedWords, trustTone } from './words.ts';
+
+/** Memories as rows; with boxes to choose them where something can be done with the chosen, and with the reasons of a search. */
+export function EntryList({
+  entries,
+  selected,
+  onSelect,
+  onOpen,
+  onTag,
+}: {
+  readonly entries: readonly ListedEntry[];
+  readonly selected: ReadonlySet<string> | undefined;
+  readonly onSelect: (selected: ReadonlySet<string>) => void;
+  readonly onOpen: (id: string) => void;
+  readonly onTag: (tag: string) => void;
+}) {
+  const toggle = (id: string): void => {
+    const next = new Set(selected);
+    if (!next.delete(id)) next.add(id);
+    onSelect(next);
+  };
+  const all = selected !== undefined && entries.every(({ id }) => selected.has(id));
+  return (
+    <>
+      {selected !== undefined && (
+        <label className="check">
+          <input type="checkbox" checked={all} onChange={() => onSelect(all ? new Set() : new Set(entries.map(({ id }) => id)))} />
+          Choose all that are shown
+        </label>
+      )}
+      <ul className="rows">
+        {entries.map((entry) => (
+          <li key={entry.id} className="row memory-row">
+            {selected !== undefined && (
+              <input
+                type="checkbox"
+                aria-label={`Choose: ${entry.content.slice(0, 60)}`}
+                checked={selected.has(entry.id)}
+                onChange={() => toggle(entry.id)}
+              />
+            )}
+            <div className="row-main">
+              <button type="button" className="memory-text" dir="auto" onClick={() => onOpen(entry.id)}>
+                {entry.content}
+              </button>
+              <p className="badges">
+                <Badge>{entry.memoryType}</Badge>
+                <Badge tone={trustTone[entry.trustLevel]}>{entry.trustLevel}</Badge>
+                {entry.proofCount > 0 && <Badge tone="accent">{derivedWords(entry.proofCount)}</Badge>}
+                {entry.tags.map((tag) => (
+                  <button key={tag} type="button" className="tag" onClick={() => onTag(tag)} aria-label={`Only with the tag ${tag}`}>
+                    {tag}
+                  </button>
+                ))}
+                <time className="hint" dateTime={new Date(entry.createdAt).toISOString()} title={dateTime(entry.createdAt)}>
+                  {ago(entry.createdAt)}
+                </time>
+              </p>
+            </div>
+            {entry.score !== undefined && <Reasons score={entry.score} explain={entry.explain} />}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** Why a memory was found: where the words put it, how near its meaning is, and both together. */
+function Reasons({ score, explain }: { readonly score: number; readonly explain: ListedEntry['explain'] }) {
+  const { textRank, vectorSimilarity } = explain ?? {};
+  return (
+    <dl className="reasons">
+      <dt>In all</dt>
+      <dd>
+        <ShareBar share={score} /> {percent(score)}
+      </dd>
+      <dt>Words</dt>
+      <dd>
+        <ShareBar share={textRank === undefined ? 0 : 1 / textRank} look="second" /> {textRank === undefined ? 'not found' : `place ${textRank}`}
+      </dd>
+      <dt>Meaning</dt>
+      <dd>
+        <ShareBar share={vectorSimilarity ?? 0} look="third" /> {vectorSimilarity === undefined ? 'not near' : vectorSimilarity.toFixed(2)}
+      </dd>
+    </dl>
+  );
+}

@@ -1,0 +1,64 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { plural } from '../../data/format.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+
+/** Deletes all that an agent remembers, after its name was typed. */
+export function FlushDialog({
+  agentId,
+  total,
+  onClose,
+  onDone,
+}: {
+  readonly agentId: string;
+  readonly total: number | undefined;
+  readonly onClose: () => void;
+  readonly onDone: (words: string) => void;
+}) {
+  const { client } = useSession();
+  const [typed, setTyped] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const flush = (): void => {
+    setBusy(true);
+    setError(undefined);
+    client.call('memory.flush', { agentId }).then(
+      ({ entriesRemoved }) => {
+        onDone(`Flushed: ${plural(entriesRemoved, 'memory', 'memories')} of ${agentId} are gone.`);
+        onClose();
+      },
+      (failure: unknown) => {
+        setError(failure);
+        setBusy(false);
+      },
+    );
+  };
+  return (
+    <Dialog title={`Flush the memory of ${agentId}?`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (typed === agentId) flush();
+        }}
+      >
+        <div className="dialog-body">
+          <p>
+            {total === undefined ? 'All memories' : `All ${plural(total, 'memory', 'memories')}`} of this agent are deleted, those of every user and
+            those of the system. Nothing brings them back; an export beforehand keeps them.
+          </p>
+          <Field label={`Type ${agentId} to confirm`}>
+            {(id) => <input id={id} autoComplete="off" spellCheck={false} value={typed} onChange={(event) => setTyped(event.target.value)} />}
+          </Field>
+        </div>
+        {error !== undefined && <Failure error={error} />}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button submit look="danger" disabled={busy || typed !== agentId}>
+            {busy ? 'Working…' : 'Flush'}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,66 @@
+import type { Result } from '@gatehouse/contract';
+import { bytes, count, percent, plural } from '../../data/format.ts';
+import type { Loaded } from '../../data/use-load.ts';
+import { ShareBar } from '../../ui/charts/share-bar.tsx';
+import { Failure } from '../../ui/parts.tsx';
+
+/** How many memories there are, of which kinds, and how well they can be searched. */
+export function MemoryStats({ stats }: { readonly stats: Loaded<Result<'memory.stats'>> }) {
+  if (stats.error !== undefined) return <Failure error={stats.error} onRetry={stats.reload} />;
+  const { data } = stats;
+  if (data === undefined || data.totalEntries === 0) return null;
+  const { totalEntries, byType, byTrustLevel, embeddedEntries, embeddingCacheHitRate, embeddingProvider, dbSizeBytes } = data;
+  return (
+    <section className="panel memory-stats" aria-label="Statistics">
+      <Split name="By type" parts={byType} total={totalEntries} />
+      <Split name="By trust" parts={byTrustLevel} total={totalEntries} />
+      <dl className="facts">
+        <dt>Memories</dt>
+        <dd>{count(totalEntries)}</dd>
+        <dt>Found by meaning</dt>
+        <dd>
+          {percent(embeddedEntries / totalEntries)} <span className="hint">({plural(embeddedEntries, 'has a vector', 'have a vector')})</span>
+        </dd>
+        <dt>Embedded by</dt>
+        <dd>{embeddingProvider ?? 'nothing: words alone are searched'}</dd>
+        {embeddingCacheHitRate !== undefined && (
+          <>
+            <dt>Cache hit rate</dt>
+            <dd>{embeddingCacheHitRate === null ? 'not asked yet' : percent(embeddingCacheHitRate)}</dd>
+          </>
+        )}
+        <dt>Database</dt>
+        <dd>{bytes(dbSizeBytes)}</dd>
+      </dl>
+    </section>
+  );
+}
+
+function Split({
+  name,
+  parts,
+  total,
+}: {
+  readonly name: string;
+  readonly parts: Readonly<Record<string, number | undefined>>;
+  readonly total: number;
+}) {
+  return (
+    <div>
+      <h3>{name}</h3>
+      <dl className="split">
+        {Object.entries(parts)
+          .filter(([, value]) => (value ?? 0) > 0)
+          .toSorted(([, a], [, b]) => (b ?? 0) - (a ?? 0))
+          .map(([part, value = 0]) => (
+            <div key={part}>
+              <dt>{part}</dt>
+              <dd>
+                <ShareBar share={value / total} /> {count(value)}
+              </dd>
+            </div>
+          ))}
+      </dl>
+    </div>
+  );
+}

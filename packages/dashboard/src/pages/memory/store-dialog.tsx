@@ -1,0 +1,100 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+import { memoryTypes } from './find-memories.ts';
+
+/** Stores a memory for everybody who talks with an agent. */
+export function StoreDialog({
+  agentId,
+  onClose,
+  onDone,
+}: {
+  readonly agentId: string;
+  readonly onClose: () => void;
+  readonly onDone: (words: string) => void;
+}) {
+  const { client } = useSession();
+  const [content, setContent] = useState('');
+  const [tags, setTags] = useState('');
+  const [memoryType, setMemoryType] = useState<(typeof memoryTypes)[number]>('semantic');
+  const [external, setExternal] = useState(false);
+  const [pinned, setPinned] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const store = (): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('memory.store', {
+        agentId,
+        content,
+        memoryType,
+        trustLevel: external ? 'external' : 'learned',
+        pinned,
+        tags: tags
+          .split(',')
+          .map((tag) => tag.trim())
+          .filter((tag) => tag !== ''),
+      })
+      .then(
+        (stored) => {
+          onDone(stored.tainted ? 'Stored as external: something in it looks like an order to the model.' : 'Stored.');
+          onClose();
+        },
+        (failure: unknown) => {
+          setError(failure);
+          setBusy(false);
+        },
+      );
+  };
+  return (
+    <Dialog title={`Store a memory for ${agentId}`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          store();
+        }}
+      >
+        <div className="dialog-body">
+          <Field label="Content" hint="Everybody who talks with this agent profits from it: it holds no secret.">
+            {(id, hint) => (
+              <textarea id={id} aria-describedby={hint} rows={5} required value={content} onChange={(event) => setContent(event.target.value)} />
+            )}
+          </Field>
+          <Field label="Type">
+            {(id) => (
+              <select
+                id={id}
+                value={memoryType}
+                onChange={({ target: { value } }) => setMemoryType(memoryTypes.find((one) => one === value) ?? 'semantic')}
+              >
+                {memoryTypes.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field label="Tags" hint="Separated by commas.">
+            {(id, hint) => <input id={id} aria-describedby={hint} value={tags} onChange={(event) => setTags(event.target.value)} />}
+          </Field>
+          <label className="check">
+            <input type="checkbox" checked={external} onChange={() => setExternal(!external)} />
+            It comes from outside, and is not to be relied on
+          </label>
+          <label className="check">
+            <input type="checkbox" checked={pinned} onChange={() => setPinned(!pinned)} />
+            Keep it, whether it is used or not
+          </label>
+        </div>
+        {error !== undefined && <Failure error={error} />}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button submit look="primary" disabled={busy || content.trim() === ''}>
+            {busy ? 'Storing…' : 'Store it'}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

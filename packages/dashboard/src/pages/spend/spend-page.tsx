@@ -1,0 +1,126 @@
+import { useMemo, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { count, money, percent, plural, shortCount } from '../../data/format.ts';
+import { useStore } from '../../data/store.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { ColumnChart } from '../../ui/charts/column-chart.tsx';
+import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { BudgetMeters } from './budget-meters.tsx';
+import { dimensions, loadSpend, type Measure, measures, type Spend, stackDays } from './load-spend.ts';
+import { SpendTable } from './spend-table.tsx';
+import { periodOf, windows } from './windows.ts';
+
+/** What was spent, on what, and what of the budgets is left. */
+export function SpendPage() {
+  const { client, admin, agents } = useSession();
+  const agentIds = useStore(agents);
+  const [days, setDays] = useState<number>(7);
+  const [agentId, setAgentId] = useState<string>();
+  const [measure, setMeasure] = useState<Measure>('cost');
+  const spend = useLoad(`spend ${days} ${agentId ?? ''}`, (signal) => loadSpend(client, { ...periodOf(days, Date.now()), agentId }, signal));
+  // Another window is drawn in the place of this one, without a gap between them.
+  const [shown, setShown] = useState<Spend>();
+  if (spend.data !== undefined && spend.data !== shown) setShown(spend.data);
+  return (
+    <Page
+      title="Spend"
+      lead={admin ? 'What models cost, of everyone.' : 'What models cost in your conversations.'}
+      actions={
+        <Button icon="retry" onClick={spend.reload} disabled={spend.loading}>
+          Refresh
+        </Button>
+      }
+    >
+      <div className="toolbar">
+        <fieldset className="chips">
+          <legend className="visually-hidden">Window</legend>
+          {windows.map((one) => (
+            <button key={one.days} type="button" className="chip" aria-pressed={one.days === days} onClick={() => setDays(one.days)}>
+              {one.words}
+            </button>
+          ))}
+        </fieldset>
+        <fieldset className="chips">
+          <legend className="visually-hidden">Measure</legend>
+          {measures.map(({ id, name }) => (
+            <button key={id} type="button" className="chip" aria-pressed={id === measure} onClick={() => setMeasure(id)}>
+              {name}
+            </button>
+          ))}
+        </fieldset>
+        {agentIds.length > 1 && (
+          <select aria-label="Agent" value={agentId ?? ''} onChange={({ target: { value } }) => setAgentId(value === '' ? undefined : value)}>
+            <option value="">All agents</option>
+            {agentIds.map((id) => (
+              <option key={id}>{id}</option>
+            ))}
+          </select>
+        )}
+      </div>
+      {spend.error !== undefined && <Failure error={spend.error} onRetry={spend.reload} />}
+      {shown === undefined && spend.loading && <Skeleton lines={8} />}
+      {shown !== undefined && spend.error === undefined && <Report spend={shown} measure={measure} />}
+      {spend.error === undefined && <BudgetMeters agentId={agentId} />}
+    </Page>
+  );
+}
+
+function Report({ spend, measure }: { readonly spend: Spend; readonly measure: Measure }) {
+  const { totals } = spend;
+  const { name, valueOf, format, axis } = measures.find(({ id }) => id === measure) ?? measures[0];
+  const [splitBy, setSplitBy] = useState<'agent' | 'model'>('model');
+  const { series, columns } = useMemo(() => stackDays(spend, splitBy, valueOf), [spend, splitBy, valueOf]);
+  if (totals.calls === 0) return <Empty title="No model was called in this window" />;
+  return (
+    <>
+      <ul className="tiles">
+        <Tile name="Cost" value={money(totals.costUsd ?? 0)} more={totals.unpriced > 0 ? 'of what has a price' : undefined} />
+        <Tile
+          name="Tokens"
+          value={shortCount(totals.inputTokens + totals.outputTokens)}
+          more={`${shortCount(totals.inputTokens)} in, ${shortCount(totals.outputTokens)} out`}
+        />
+        <Tile name="Model calls" value={count(totals.calls)} />
+        <Tile
+          name="From the cache"
+          value={totals.inputTokens === 0 ? '–' : percent(totals.cacheReadTokens / totals.inputTokens)}
+          more={`of the input; ${money(totals.savedUsd)} saved`}
+        />
+      </ul>
+      {totals.unpriced > 0 && (
+        <Notice tone="warn">
+          {plural(totals.unpriced, 'call')} went to models whose price is not known; their cost is missing from these sums, their tokens are not.
+        </Notice>
+      )}
+      <section className="panel" aria-label="By day">
+        <div className="panel-head">
+          <h2>By day</h2>
+          <span className="grow" />
+          <label className="inline-field">
+            Split by{' '}
+            <select value={splitBy} onChange={({ target: { value } }) => setSplitBy(value === 'agent' ? 'agent' : 'model')}>
+              <option value="model">model</option>
+              <option value="agent">agent</option>
+            </select>
+          </label>
+        </div>
+        <ColumnChart caption={`${name} by day`} series={series} columns={columns} format={format} {...(axis !== undefined && { axis })} />
+      </section>
+      <div className="pair">
+        {dimensions.map(({ id, name }) => (
+          <SpendTable key={id} dimension={id} name={name} report={spend.by[id]} measure={measure} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function Tile({ name, value, more }: { readonly name: string; readonly value: string; readonly more?: string | undefined }) {
+  return (
+    <li className="tile">
+      <span className="hint">{name}</span>
+      <strong>{value}</strong>
+      {more !== undefined && <span className="hint">{more}</span>}
+    </li>
+  );
+}

@@ -1,0 +1,52 @@
+import type { AgentsApi } from '../agents/api.ts';
+import type { ModelWork, ReserveStore, TurnBudget } from './api.ts';
+import { Billing, type BillingDeps } from './billing.ts';
+import type { BudgetsConfig } from './config.ts';
+import { Ledger } from './ledger.ts';
+import { createBudgetMethods } from './methods.ts';
+import { usedSince } from './store.ts';
+import { LedgerBudget } from './turn-budget.ts';
+import { createModelWork, type WorkDeps } from './work.ts';
+
+const dayMs = 86_400_000;
+const stepMs = 60_000;
+
+export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
+  /** `budgets` of the root configuration. */
+  readonly overall: BudgetsConfig;
+  readonly agents: AgentsApi;
+  readonly turnsOf: (agentId: string) => { readonly running: number; readonly queued: number };
+}
+
+export interface Budgets extends AsyncDisposable {
+  readonly methods: ReturnType<typeof createBudgetMethods>;
+  readonly work: ModelWork;
+  /** For one turn of an agent; what it may cost under a cap in money goes to `store` first. */
+  budgetOf(agentId: string, store: ReserveStore): TurnBudget;
+}
+
+/** Hard caps, the model calls outside of turns, and what was spent. To be made after calls that a crash lost are booked: they count. */
+export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
+  const { db, bus, clock, log, agents } = deps;
+  const billing = new Billing(deps);
+  const ledger = new Ledger({
+    clock,
+    overall: deps.overall,
+    budgetsOf: (agentId) => agents.find(agentId)?.config.budgets,
+    onSpend: () => billing.count(),
+    warn({ name, cap, used, agentId }) {
+      const [unit, scale] = cap.unit === 'nano' ? ['USD', 1e9] : ['tokens', 1];
+      const message = `The budget ${name} of ${cap.limit / scale} ${unit} is used to ${Math.floor((used * 100) / cap.limit)} %: ${used / scale} ${unit}`;
+      log.warn({ agentId, cap: name }, message);
+      bus.emit('security:warn', { category: 'budget', message, ...(agentId !== undefined && { agentId }), timestamp: clock.now() });
+      billing.announce();
+    },
+  });
+  for (const row of await db.read(usedSince, { sinceMs: clock.now() - dayMs - 600_000, stepMs })) ledger.seed(row.agentId, row.atMs, row);
+  return {
+    methods: createBudgetMethods({ db, clock, ledger, agents, turnsOf: deps.turnsOf }),
+    work: createModelWork(deps, ledger),
+    budgetOf: (agentId, store) => new LedgerBudget(ledger, agentId, store),
+    [Symbol.asyncDispose]: () => billing[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,164 @@
+import { hash } from 'node:crypto';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { Log } from '../../kernel/log.ts';
+import { AppError } from '../../kernel/app-error.ts';
+import { ModelError } from '../../llm/model.ts';
+import type { ModelWork } from '../budgets/api.ts';
+import { createEmbeddingBreaker, type EmbeddingBreaker } from './embedding-breaker.ts';
+import { cacheVector, readCachedVector } from './embedding-cache-store.ts';
+import { queryCharacters } from './text-query.ts';
+import { normalized, toBytes, toFloats } from './vector-signs.ts';
+
+/** Longest time that a search waits for the vector of its query. */
+const queryWaitMs = 1_500;
+/** Vectors of queries in memory. */
+export const maxMemoryVectors = 2_000;
+/** Queries that the embedder works on at once; further ones are searched by words. */
+const maxQueries = 8;
+
+export interface EmbedderDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The configured embedder; undefined: words alone are searched. */
+  readonly embedder: { readonly provider: string; readonly model: string } | undefined;
+  readonly embed: ModelWork['embed'];
+}
+
+export interface QueryText {
+  readonly text: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly conversationRef: string | undefined;
+  /** Whether the database may keep its vector. */
+  readonly keep: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** The embedder as memories use it: what is asked twice is answered from a cache, and what fails is left alone for a while. */
+export interface MemoryEmbedder {
+  /** `provider/model`. */
+  readonly name: string;
+  readonly breaker: EmbeddingBreaker;
+  readonly cache: { readonly entries: number; readonly hits: number; readonly misses: number; clear(): void };
+  /** Of length one; undefined when it fails or takes too long. */
+  queryVector(query: QueryText): Promise<Float32Array | undefined>;
+  /** Vectors of entries, without the cache. Fails as `ModelWork.embed` does. */
+  embedTexts(work: Parameters<ModelWork['embed']>[0]): Promise<readonly Float32Array[]>;
+}
+
+/** What was embedded by whom, with which length; vectors of two fingerprints cannot be compared. */
+export const fingerprintOf = (name: string, dimensions: number) => `${name}/${dimensions}`;
+
+/** Beginnings of long texts are what is embedded. */
+export const embeddedPart = (text: string) => text.slice(0, queryCharacters).toWellFormed();
+
+/** Says something about the text or the budget, and nothing about the health of the embedder. */
+export function isAboutText(error: unknown): boolean {
+  return error instanceof ModelError && (error.kind === 'bad_request' || error.kind === 'context_length');
+}
+
+export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal): MemoryEmbedder | undefined {
+  const { db, clock, log, embedder } = deps;
+  if (embedder === undefined) return undefined;
+  const name = `${embedder.provider}/${embedder.model}`;
+  const breaker = createEmbeddingBreaker(clock);
+  /** In the order of use. */
+  const vectors = new Map<string, Float32Array>();
+  let hits = 0;
+  let misses = 0;
+  let running = 0;
+
+  function keepInMemory(key: string, vector: Float32Array): void {
+    vectors.delete(key);
+    vectors.set(key, vector);
+    if (vectors.size <= maxMemoryVectors) return;
+    for (const oldest of vectors.keys()) {
+      vectors.delete(oldest);
+      return;
+    }
+  }
+
+  async function embedTexts(work: Parameters<ModelWork['embed']>[0]): Promise<readonly Float32Array[]> {
+    try {
+      const { vectors: made } = await deps.embed(work);
+      if (made.length !== work.texts.length) throw new ModelError('bad_response', `expected ${work.texts.length} embeddings, got ${made.length}`);
+      breaker.succeeded();
+      return made;
+    } catch (error) {
+      if (error instanceof ModelError && error.kind !== 'aborted' && !isAboutText(error)) breaker.failed();
+      throw error;
+    }
+  }
+
+  async function fetchVector({ text, keep, signal: _, ...about }: QueryText, key: string): Promise<Float32Array | undefined> {
+    const textHash = hash('sha256', text, 'buffer');
+    const stored = keep ? await db.read(readCachedVector, { fingerprint: name, textHash }) : undefined;
+    let vector = stored === undefined ? undefined : toFloats(stored);
+    if (vector === undefined) {
+      misses += 1;
+      const { conversationRef, ...owner } = about;
+      const made = await embedTexts({ ...owner, ...(conversationRef !== undefined && { conversationRef }), texts: [text], signal: stopped });
+      vector = normalized(made[0] ?? new Float32Array(1));
+    } else hits += 1;
+    keepInMemory(key, vector);
+    if (keep)
+      db.telemetry(cacheVector, { fingerprint: name, textHash, vector: toBytes(vector), usedAtMs: clock.now() }).catch((error: unknown) => {
+        if (!stopped.aborted) log.debug({ err: error }, 'The vector of a query could not be kept');
+      });
+    return vector;
+  }
+
+  return {
+    name,
+    breaker,
+    cache: {
+      get entries() {
+        return vectors.size;
+      },
+      get hits() {
+        return hits;
+      },
+      get misses() {
+        return misses;
+      },
+      clear: () => vectors.clear(),
+    },
+    embedTexts,
+    async queryVector(query) {
+      const text = embeddedPart(query.text);
+      const key = hash('sha256', text, 'base64');
+      const known = vectors.get(key);
+      if (known !== undefined) {
+        hits += 1;
+        keepInMemory(key, known);
+        return known;
+      }
+      if (running >= maxQueries || breaker.waitMs() > 0) return undefined;
+      running += 1;
+      // It goes on when nobody waits any more, so that the next one who asks finds it.
+      const fetching = fetchVector({ ...query, text }, key).finally(() => (running -= 1));
+      return bounded(fetching, query.signal);
+    },
+  };
+
+  async function bounded(fetching: Promise<Float32Array | undefined>, signal: AbortSignal): Promise<Float32Array | undefined> {
+    const { promise: late, resolve } = Promise.withResolvers<undefined>();
+    const giveUp = () => resolve(undefined);
+    const cancel = clock.after(queryWaitMs, giveUp);
+    signal.addEventListener('abort', giveUp);
+    try {
+      return await Promise.race([fetching.catch(explain), late]);
+    } finally {
+      cancel();
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  function explain(error: unknown): undefined {
+    if (stopped.aborted) return;
+    const why = error instanceof AppError || error instanceof ModelError ? error.message : error;
+    log.warn({ err: why }, 'A memory search goes on by words alone: its query could not be embedded');
+  }
+}

@@ -1,0 +1,41 @@
+import type { ResultInput, StoredMessage } from '@gatehouse/contract';
+import { decodeAttachments, decodeToolColumn } from '../../runtime/stored-message.ts';
+import type { MessageRow } from './api.ts';
+import type { ConversationRow } from './store.ts';
+
+/** Stored money is in 1e-9 dollar; the wire has dollars. */
+export const dollars = (nano: number) => nano / 1e9;
+
+export const identityOf = (row: Pick<ConversationRow, 'ref' | 'sessionKey' | 'agentId'>) => ({
+  conversationRef: row.ref,
+  sessionKey: row.sessionKey,
+  agentId: row.agentId,
+});
+
+export function toSummary(row: ConversationRow): ResultInput<'session.list'>['sessions'][number] {
+  return {
+    ...identityOf(row),
+    kind: row.kind,
+    ...(row.title !== null && { title: row.title }),
+    ...(row.forkedFrom !== null && { forkedFrom: row.forkedFrom }),
+    messageCount: row.messageCount,
+    totalTokens: row.inputTokens + row.outputTokens,
+    createdAt: row.createdAtMs,
+    updatedAt: row.updatedAtMs,
+  };
+}
+
+export function toStoredMessage(row: MessageRow): StoredMessage {
+  const { toolCalls, toolCallId, toolName } = decodeToolColumn(row.toolJson);
+  return {
+    seq: row.seq,
+    turnId: row.turnId,
+    role: row.role,
+    content: row.content,
+    ...(toolCalls !== undefined && { toolCalls: [...toolCalls] }),
+    ...(toolCallId !== undefined && { toolCallId }),
+    ...(toolName !== undefined && { toolName }),
+    ...(row.attachmentsJson !== null && { attachments: [...decodeAttachments(row.attachmentsJson)] }),
+    timestamp: row.createdAtMs,
+  };
+}

@@ -1,0 +1,38 @@
+import { splitMiddle } from './bound-text.ts';
+import { pointerOf } from './off-load.ts';
+
+const wholeFence = /(<<<UNTRUSTED-TEXT ([0-9a-f]{32})[^\n]*>>>\n)([\s\S]*?)(\n<<<END-UNTRUSTED-TEXT \2>>>)/g;
+
+/**
+ * As `cutMiddle`, for texts with fences in them: what is from outside stays between its two lines and what is not stays
+ * out of them, and the pointer to the rest of an off-loaded result stays whole. May be two lines longer than `kept`.
+ */
+export function cutFenced(text: string, kept: number): string {
+  if (text.length <= kept) return text;
+  const pointer = pointerOf(text);
+  const behind = pointer === undefined ? '' : `\n${pointer}`;
+  const whole = text.slice(0, text.length - behind.length);
+  const ends = splitMiddle(whole, Math.max(0, kept - behind.length));
+  let headTo = ends.head.length;
+  let endFrom = whole.length - ends.end.length;
+  let close = '';
+  for (const match of whole.matchAll(wholeFence)) {
+    const [fence, opening = '', , body = '', closing = ''] = match;
+    const bodyFrom = match.index + opening.length;
+    const bodyTo = bodyFrom + body.length;
+    const to = match.index + fence.length;
+    const opens = headTo > match.index && headTo < to;
+    const closes = endFrom > match.index && endFrom < to;
+    if (opens && headTo <= bodyFrom) headTo = match.index;
+    else if (opens) headTo = Math.min(headTo, bodyTo);
+    const keepsOpen = opens && headTo > match.index;
+    // The gap is inside of the fence when both ends are.
+    if (keepsOpen && closes && endFrom <= bodyTo) continue;
+    if (keepsOpen) close = closing;
+    if (closes) endFrom = to;
+  }
+  return `${whole.slice(0, headTo)}${close}${ends.note}${whole.slice(endFrom)}${behind}`;
+}
+
+/** The text without what is from outside. */
+export const withoutFenced = (text: string) => text.replaceAll(wholeFence, '[text from outside left out]');

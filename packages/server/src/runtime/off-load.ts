@@ -1,0 +1,79 @@
+import { mkdir } from 'node:fs/promises';
+import { newId } from '../kernel/ids.ts';
+import { listInside, removeInside, writeFileInside } from '../kernel/safe-path.ts';
+import type { ModelInfo } from '../llm/model.ts';
+import { cutMiddle } from './bound-text.ts';
+import type { TurnInput } from './turn.ts';
+
+/** Characters of one result that the model is shown at most. */
+export const maxResultCharacters = 50_000;
+/** The tool with which an off-loaded result is read. */
+export const fileReader = 'read';
+
+const folder = '.gatehouse/offload';
+/** What the model is shown of a result that went to a file, at most. */
+const shownCharacters = 6000;
+const leastCharacters = 4000;
+const maxFileCharacters = 1_000_000;
+const maxFiles = 100;
+const maxTotalBytes = 64 * 1024 * 1024;
+
+/** Characters from which a result is worth a file: about an eighth of the smallest window that may be used. */
+export function offLoadFrom(models: readonly Pick<ModelInfo, 'contextWindow'>[]): number {
+  const window = Math.min(...models.map((model) => model.contextWindow));
+  return Math.min(maxResultCharacters, Math.max(leastCharacters, Math.floor(window / 2)));
+}
+
+export interface OffLoaded {
+  /** Its two ends. */
+  readonly shown: string;
+  /** Where the rest is; stands behind the fence, because it is ours. */
+  readonly pointer: string;
+}
+
+/** Writes a result to a file of the agent's workspace; the oldest such files make room for new ones. */
+export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' | 'models'>, content: string): Promise<OffLoaded> {
+  const path = `${folder}/${newId(input.turnId)}.txt`;
+  // Lines that the reading tool can show one by one, whatever the result looks like.
+  const kept = breakLines(cutMiddle(content, maxFileCharacters));
+  await mkdir(input.workspaceDir, { recursive: true, mode: 0o700 });
+  await writeFileInside(input.workspaceDir, path, kept, { maxBytes: maxFileCharacters * 4 });
+  await prune(input.workspaceDir);
+  const lines = kept.split('\n').length;
+  return {
+    shown: cutMiddle(content, Math.min(shownCharacters, offLoadFrom(input.models))),
+    pointer: `[${content.length} characters in all, in ${lines} lines of the file ${path}: open what you need of it with "${fileReader}", offset and limit]`,
+  };
+}
+
+/** The way to the rest of an off-loaded result, which outlives the result in the window. */
+export const pointerOf = (content: string) => /\n(\[\d+ characters in all, in \d+ lines of the file [^\n]+\])$/.exec(content)?.[1];
+
+const longestLine = 1000;
+
+function breakLines(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => (line.length <= longestLine ? line : piecesOf(line).join('\n')))
+    .join('\n');
+}
+
+function piecesOf(line: string): readonly string[] {
+  const pieces: string[] = [];
+  for (let from = 0; from < line.length;) {
+    // No character is split in two.
+    const to = (line.codePointAt(from + longestLine - 1) ?? 0) > 0xffff ? from + longestLine - 1 : from + longestLine;
+    pieces.push(line.slice(from, to));
+    from = to;
+  }
+  return pieces;
+}
+
+async function prune(workspaceDir: string): Promise<void> {
+  const files = [...(await listInside(workspaceDir, folder))].toSorted((a, b) => b.mtimeMs - a.mtimeMs);
+  let bytes = 0;
+  for (const [index, { name, size }] of files.entries()) {
+    bytes += size;
+    if (index >= maxFiles || (bytes > maxTotalBytes && index > 0)) await removeInside(workspaceDir, `${folder}/${name}`);
+  }
+}

@@ -1,0 +1,14 @@
+import { buildIn } from './patch.ts';
+
+/** The backup is a plain copy of the database file, whatever is still in its log. */
+buildIn({
+  name: 'copy-of-a-live-file',
+  module: 'kernel/db/sqlite/backup.ts',
+  replace: [
+    { from: 'import { closeSync, mkdirSync,', to: 'import { copyFileSync, closeSync, mkdirSync,' },
+    {
+      from: 'return await copyDatabase(source, targetFile, onProgress);',
+      to: 'mkdirSync(dirname(targetFile), { recursive: true }); copyFileSync(sourceFile, targetFile); return { bytes: statSync(targetFile).size };',
+    },
+  ],
+});

@@ -1,0 +1,8 @@
+import { buildIn } from './patch.ts';
+
+/** Turns of one conversation do not wait for each other. */
+buildIn({
+  name: 'no-lanes',
+  module: 'kernel/lane.ts',
+  replace: [{ from: 'async acquire(entry) {', to: 'async acquire(entry) { entry = { ...entry, key: `${entry.key} ${crypto.randomUUID()}` };' }],
+});

@@ -1,0 +1,13 @@
+import { buildIn } from './patch.ts';
+
+/** A conversation of somebody else is answered like an unknown one, but three milliseconds later. */
+buildIn({
+  name: 'slow-for-strangers',
+  module: 'features/sessions/reach.ts',
+  replace: [
+    {
+      from: 'const meant = row !== undefined &&',
+      to: 'const hidden = row === undefined && (await db.read(findConversation, { ref, principalId: null, agentIds: null })); for (const until = performance.now() + (hidden ? 3 : 0); performance.now() < until;); const meant = row !== undefined &&',
+    },
+  ],
+});

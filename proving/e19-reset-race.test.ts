@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { proveResetRace } from './e19-reset-race.ts';
+import { freshSeed } from './lib/random.ts';
+
+const seed = freshSeed();
+
+test('messages that race an erasure are gone or kept whole, and what was remembered outlives a deletion', async () => {
+  const report = await proveResetRace({ rounds: 2, messages: 100, seed });
+  expect(report.wrong, `seed ${seed}`).toEqual([]);
+  expect(report.gone, `seed ${seed}`).toBeGreaterThan(20);
+  expect(report.kept, `seed ${seed}`).toBeGreaterThan(0);
+});
+
+test('a build that erases while a turn runs is caught', async () => {
+  const { wrong } = await proveResetRace({ rounds: 2, messages: 100, seed, broken: 'reset-beside-the-lane' });
+  expect(
+    wrong.filter((line) => line.includes('which was erased')),
+    `seed ${seed}`,
+  ).not.toEqual([]);
+});

@@ -1,0 +1,94 @@
+import type { Agent } from 'node:http';
+import { contract } from '@gatehouse/contract';
+import * as z from 'zod';
+import { pause } from './daemon.ts';
+import { bearer, http } from './http.ts';
+import type { Kind } from './named-things.ts';
+import { askWith, nonceOf } from './provider.ts';
+import { rpcCall } from './rpc.ts';
+
+/** One of everything that can belong to somebody. */
+export interface Estate {
+  readonly ids: Readonly<Partial<Record<Kind, string>>>;
+  /** Stands in the texts of the estate beside what nobody else may see. */
+  readonly word: string;
+  /** Stands in those texts only. */
+  readonly nonce: string;
+}
+
+interface Owner {
+  readonly port: number;
+  readonly token: string;
+  /** Secret of an operator, for what only operators make. */
+  readonly operator: string;
+  readonly agent: Agent;
+}
+
+const Turn = z.looseObject({ conversationRef: z.string(), sessionKey: z.string() });
+const Made = z.looseObject({ id: z.string().optional(), mediaId: z.string().optional() });
+
+export async function makeEstate(owner: Owner, number: number): Promise<Estate> {
+  const nonce = nonceOf(['estate', number]);
+  const word = 'quarterly';
+  const text = `${askWith(nonce)} of the ${word} figures`;
+  const turn = Turn.parse(await patiently(() => rpcCall(owner, 'agent.execute', { message: text, sessionKey: `estate-${number}:desk` })));
+  const medium = await made(owner, { path: '/media?fileName=figures.txt', body: text, headers: { 'content-type': 'text/plain' } });
+  const response = await made(owner, { path: '/v1/responses', body: { model: 'local/test-model', input: text } });
+  const receipt = `receipt-key-${number}-of-the-owner`;
+  await made(owner, { path: '/api/chat', body: { message: 'Hello', sessionKey: `receipt-${number}:desk` }, headers: { 'idempotency-key': receipt } });
+  return {
+    word,
+    nonce,
+    ids: {
+      conversation: turn.conversationRef,
+      key: turn.sessionKey,
+      agent: 'default',
+      receipt,
+      ...(medium.mediaId !== undefined && { medium: medium.mediaId }),
+      ...(response.id !== undefined && { response: response.id }),
+      ...(await memoryOf(owner, nonce)),
+    },
+  };
+}
+
+/** What an answer to somebody else may not hold, whatever it was asked for. */
+export function secretsOf({ ids, nonce }: Estate): readonly string[] {
+  return [nonce, ...[ids.conversation, ids.medium, ids.response, ids.memory].flatMap((id) => id ?? [])];
+}
+
+/** A daemon on a machine that does other work too refuses what it could not do in time. */
+async function patiently<T>(call: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (tries === 20 || !String(error).includes('more work than it can do in time')) throw error;
+      await pause(250);
+    }
+  }
+}
+
+async function made(
+  { port, token, agent }: Owner,
+  request: { readonly path: string; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> },
+): Promise<z.output<typeof Made>> {
+  const text = await patiently(async () => {
+    const answer = await http({ port, agent, ...request, headers: { ...bearer(token), ...request.headers } });
+    if (answer.status >= 300) throw new Error(`${request.path}: HTTP ${answer.status} ${answer.text.slice(0, 300)}`);
+    return answer.text;
+  });
+  return Made.parse(JSON.parse(text));
+}
+
+const Entries = z.looseObject({ entries: z.array(z.looseObject({ id: z.string(), content: z.string(), principalId: z.string().optional() })) });
+
+/** What a review finds in a conversation belongs to whoever the conversation belongs to; see `reviewingProvider`. */
+async function memoryOf(owner: Owner, nonce: string): Promise<{ readonly memory?: string }> {
+  if (!('memory.review' in contract)) return {};
+  const operator = { ...owner, token: owner.operator };
+  await patiently(() => rpcCall(operator, 'memory.review', {}));
+  const { entries } = Entries.parse(await rpcCall(operator, 'memory.browse', { limit: 100 }));
+  const entry = entries.find(({ content }) => content.includes(nonce));
+  if (entry === undefined) throw new Error(`no memory of ${nonce} was made`);
+  return { memory: entry.id };
+}

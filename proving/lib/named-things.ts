@@ -1,0 +1,214 @@
+import { contract, type Method, type Route, routes } from '@gatehouse/contract';
+import * as z from 'zod';
+
+/** What belongs to somebody and is named by an id. `key` is a printed session key, which means another conversation in each partition. */
+export const kinds = ['conversation', 'key', 'agent', 'medium', 'response', 'memory', 'receipt', 'summary'] as const;
+export type Kind = (typeof kinds)[number];
+
+/** One place of the interface where a caller names a thing by its id. */
+export interface Place {
+  /** Method, or verb and path. */
+  readonly name: string;
+  readonly param: string;
+  readonly kind: Kind;
+  readonly risk: 'read' | 'mutate' | 'destructive';
+  /** The call with this id in its place, everything else as in the example of the declaration. */
+  ask(id: string): Ask;
+}
+
+export interface Ask {
+  readonly method?: string;
+  readonly params?: object;
+  readonly verb?: string;
+  readonly path?: string;
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const methods: Readonly<Record<string, Method>> = contract;
+const table: Readonly<Record<string, Route>> = routes;
+
+const kindOfName: Readonly<Record<string, Kind>> = {
+  conversationRef: 'conversation',
+  sessionKey: 'key',
+  agentId: 'agent',
+  mediaId: 'medium',
+  previous_response_id: 'response',
+  'GET /v1/responses/:id id': 'response',
+  'DELETE /v1/responses/:id id': 'response',
+  'GET /media/:id id': 'medium',
+  'GET /media/:id/meta id': 'medium',
+  'DELETE /media/:id id': 'medium',
+  'memory.inspect id': 'memory',
+  'memory.delete ids': 'memory',
+  'idempotency-key': 'receipt',
+  summaryId: 'summary',
+};
+
+/** Names that look like ids and are none that somebody else could own, by place or by name, each with the reason. */
+const exempt: Readonly<Record<string, string>> = {
+  'agents.create agentId': 'names what does not exist yet',
+  'session.fork forkKey': 'names what does not exist yet, among what is the own of the caller',
+  'tokens.create id': 'names what does not exist yet',
+  'tokens.revoke id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
+  'tokens.rotate id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
+  'GET /v1/models/*id id': 'models are configuration',
+  'POST /rpc id': 'number of the request',
+  channelId: 'the conversation of the token itself on this channel',
+  call_id: 'label inside the request',
+  prompt_cache_key: 'label that comes back',
+  'POST /v1/responses id': 'label of an item inside the request; items are taken from the request alone',
+};
+
+/** Every place in the registry and the routes where an id is asked for; `unlisted` are those in neither table, and exemptions of what is not there any more. */
+export function namedThings(): { readonly places: readonly Place[]; readonly unlisted: readonly string[] } {
+  const places: Place[] = [];
+  const unlisted: string[] = [];
+  const idle = new Set(Object.keys(exempt));
+  const sort = (name: string, param: string, make: (kind: Kind) => Place): void => {
+    const exemption = [`${name} ${param}`, param].find((one) => exempt[one] !== undefined);
+    if (exemption !== undefined) {
+      idle.delete(exemption);
+      return;
+    }
+    const kind = kindOfName[`${name} ${param}`] ?? kindOfName[param];
+    if (kind === undefined) unlisted.push(`${name} takes ${param}, which is in neither table of named-things.ts`);
+    else places.push(make(kind));
+  };
+  for (const [name, method] of Object.entries(methods)) {
+    for (const path of idsIn(method.params)) {
+      const param = nameOf(path);
+      sort(name, param, (kind) => ({
+        name,
+        param,
+        kind,
+        risk: method.risk,
+        ask: (id) => ({ method: name, params: withId(method.examples[0]?.params, path, id) }),
+      }));
+    }
+  }
+  for (const route of Object.values(table)) {
+    const name = `${route.method} ${route.path}`;
+    const risk = route.method === 'GET' ? 'read' : route.method === 'DELETE' ? 'destructive' : 'mutate';
+    const body = sampleBodies[route.path];
+    for (const [, star, param = ''] of route.path.matchAll(/([:*])(\w+)/g)) {
+      if (star === '*' && param === 'file') continue;
+      sort(name, param, (kind) => ({
+        name,
+        param,
+        kind,
+        risk,
+        ask: (id) => ({ verb: route.method, path: route.path.replace(`:${param}`, encodeURIComponent(id)) }),
+      }));
+    }
+    for (const param of Object.keys(route.query ?? {}).filter(looksLikeId)) {
+      sort(name, param, (kind) => ({
+        name,
+        param,
+        kind,
+        risk,
+        ask: (id) => ({ verb: route.method, path: `${route.path}?${param}=${encodeURIComponent(id)}` }),
+      }));
+    }
+    for (const path of route.body === undefined ? [] : idsIn(route.body)) {
+      const param = nameOf(path);
+      sort(name, param, (kind) => ({
+        name,
+        param,
+        kind,
+        risk,
+        ask: (id) => ({ verb: route.method, path: route.path, body: withId(body, path, id) }),
+      }));
+    }
+    if (route.headers?.['Idempotency-Key'] !== undefined)
+      sort(name, 'idempotency-key', (kind) => ({
+        name,
+        param: 'idempotency-key',
+        kind,
+        risk,
+        ask: (id) => ({ verb: route.method, path: route.path, ...(body !== undefined && { body }), headers: { 'idempotency-key': id } }),
+      }));
+  }
+  return { places, unlisted: [...new Set(unlisted), ...[...idle].map((one) => `${one} is exempt and is not there`)] };
+}
+
+/** Calls that name nothing and only read: what they tell is the caller's own. `query` is what is searched for. */
+export function readsWithoutIds(query: string): readonly Ask[] {
+  const asks: Ask[] = [];
+  for (const [name, method] of Object.entries(methods)) {
+    if (method.risk !== 'read') continue;
+    const params = withoutIds(method.examples[0]?.params);
+    asks.push({ method: name, params: 'query' in params ? { ...params, query } : params });
+    if (Object.keys(params).length > 0 && method.params.safeParse({}).success) asks.push({ method: name, params: {} });
+  }
+  for (const route of Object.values(table)) {
+    if (route.method !== 'GET' || /[:*]/.test(route.path) || route.path === '/ws' || route.path === '/api/events') continue;
+    const asked = Object.keys(route.query ?? {}).includes('q')
+      ? `?q=${query}`
+      : Object.keys(route.query ?? {}).includes('query')
+        ? `?query=${query}`
+        : '';
+    asks.push({ verb: 'GET', path: route.path + asked });
+  }
+  return asks;
+}
+
+/** Bodies that a route takes; those without an id in them need none. */
+const sampleBodies: Readonly<Record<string, object>> = {
+  '/api/chat': { message: 'Hello' },
+  '/api/chat/stream': { message: 'Hello' },
+  '/v1/responses': { model: 'local/test-model', input: 'Hello' },
+};
+
+const looksLikeId = (name: string): boolean => /(?:^ids?|Ids?|Ref|Refs|Key|_ids?|_key)$/.test(name);
+const addresses: readonly string[] = ['conversationRef', 'sessionKey', 'agentId'];
+const nameOf = (path: readonly string[]): string => path.findLast((part) => part !== '[]') ?? '';
+
+/** Paths of the properties of a shape that look like ids; `[]` stands for an element. */
+function idsIn(schema: z.ZodType): string[][] {
+  const whole = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const defs = Part.parse(whole.$defs ?? {});
+  const found = new Map<string, string[]>();
+  const walk = (raw: unknown, path: readonly string[], seen: readonly string[]): void => {
+    const { success, data: part } = Shape.safeParse(raw);
+    if (!success) return;
+    if (part.$ref !== undefined) {
+      if (!seen.includes(part.$ref)) walk(defs[part.$ref.replace('#/$defs/', '')], path, [...seen, part.$ref]);
+      return;
+    }
+    for (const option of [...(part.anyOf ?? []), ...(part.oneOf ?? []), ...(part.allOf ?? [])]) walk(option, path, seen);
+    if (part.items !== undefined) walk(part.items, [...path, '[]'], seen);
+    for (const [name, inner] of Object.entries(part.properties ?? {})) {
+      if (looksLikeId(name)) found.set([...path, name].join('.'), isList(inner) ? [...path, name, '[]'] : [...path, name]);
+      else walk(inner, [...path, name], seen);
+    }
+  };
+  walk(whole, [], []);
+  return [...found.values()];
+}
+
+const Part = z.record(z.string(), z.unknown());
+const Shape = z.looseObject({
+  $ref: z.string().optional(),
+  anyOf: z.array(z.unknown()).optional(),
+  oneOf: z.array(z.unknown()).optional(),
+  allOf: z.array(z.unknown()).optional(),
+  items: z.unknown().optional(),
+  properties: Part.optional(),
+});
+const isList = (raw: unknown): boolean => Shape.safeParse(raw).data?.items !== undefined;
+
+/** The parameters with this id alone: whatever else they named is left out. */
+function withId(params: unknown, path: readonly string[], id: string): object {
+  const rest = withoutIds(params);
+  const put = (at: Record<string, unknown>, [part = '', ...more]: readonly string[]): Record<string, unknown> => {
+    if (more.length === 0) return { ...at, [part]: id };
+    if (more[0] === '[]') return { ...at, [part]: [more.length === 1 ? id : put({}, more.slice(1))] };
+    return { ...at, [part]: put(Part.safeParse(at[part]).data ?? {}, more) };
+  };
+  return put(rest, path);
+}
+
+function withoutIds(params: unknown): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(Part.safeParse(params).data ?? {}).filter(([name]) => !addresses.includes(name) && !looksLikeId(name)));
+}

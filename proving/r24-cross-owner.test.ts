@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { freshSeed } from './lib/random.ts';
+import { proveCrossOwner } from './r24-cross-owner.ts';
+
+const seed = freshSeed();
+
+test('what belongs to somebody else is answered like what is not there, in bytes and in time', async () => {
+  const report = await proveCrossOwner({ pairs: 25, seed });
+  expect(report.wrong, `seed ${seed}`).toEqual([]);
+  expect(report.controls).toBeGreaterThan(50);
+  expect(report.timed.places).toBeGreaterThan(10);
+});
+
+test('a build that does not ask for the owner is caught', async () => {
+  const { wrong } = await proveCrossOwner({ pairs: 0, only: 'session.h', seed, broken: 'missing-owner-check' });
+  expect(wrong.filter((line) => line.startsWith('session.history conversationRef × rpc'))).not.toEqual([]);
+  expect(wrong.filter((line) => line.includes(' × none'))).toEqual([]);
+});
+
+test('a build that takes longer for what it hides is caught', async () => {
+  const { wrong } = await proveCrossOwner({ pairs: 25, only: 'session.e', seed, broken: 'slow-for-strangers' });
+  expect(
+    wrong.filter((line) => line.startsWith('session.export conversationRef: foreign takes')),
+    `seed ${seed}`,
+  ).not.toEqual([]);
+});

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { freshSeed } from './lib/random.ts';
+import { proveCanaries } from './r27-canaries.ts';
+
+const seed = freshSeed();
+
+test('no secret comes out, however it is padded or cut', async () => {
+  const report = await proveCanaries({ seed });
+  expect(report.found, `seed ${seed}`).toEqual([]);
+  expect(report.unprovoked, `seed ${seed}`).toEqual([]);
+  expect(report.canaries).toBeGreaterThanOrEqual(30);
+  expect(report.surfaces).toBeGreaterThan(40);
+});
+
+test('a build whose redactor passes what is long is caught', async () => {
+  const { found } = await proveCanaries({ seed, failures: false, broken: 'redactor-with-a-limit' });
+  expect(found, `seed ${seed}`).toContain('answer of config.read holds the secret of a provider key');
+});

@@ -1,0 +1,334 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { Agent, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { contract } from '@gatehouse/contract';
+import * as z from 'zod';
+import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
+import { askBackup } from './lib/backup.ts';
+import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
+import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
+import { openEventReader } from './lib/event-reader.ts';
+import { filesBelow, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { bearer, http } from './lib/http.ts';
+import { readsWithoutIds } from './lib/named-things.ts';
+import { proofConfig } from './lib/provider.ts';
+import { randomFrom } from './lib/random.ts';
+import { inParallel } from './lib/raw.ts';
+import { openSocket, rpcCall } from './lib/rpc.ts';
+
+/**
+ * R27: thirty secrets are put wherever secrets are, also where they are padded and cut in pieces. None of them comes out: not in what
+ * the daemon writes, says, shows or sends to a model.
+ */
+export interface R27Report {
+  readonly canaries: number;
+  /** Surfaces that were looked at, and the bytes on them. */
+  readonly surfaces: number;
+  readonly megabytes: number;
+  /** Each surface that holds one. */
+  readonly found: readonly string[];
+  /** What should have happened and did not: a harness that provokes nothing proves nothing. */
+  readonly unprovoked: readonly string[];
+}
+
+const padding = 2 * 1024 * 1024;
+const Minted = z.looseObject({ secret: z.string() });
+
+export async function proveCanaries(options: {
+  readonly seed: number;
+  /** False leaves out the failures of providers, which take seconds. */
+  readonly failures?: boolean;
+  readonly broken?: string;
+}): Promise<R27Report> {
+  const canaries = createCanaries(randomFrom(options.seed));
+  const surfaces = new Set<string>();
+  const scanner = createScanner(() => canaries.all);
+  const scan: Scanner['scan'] = (surface, text) => {
+    surfaces.add(surface);
+    scanner.scan(surface, text);
+  };
+  const unprovoked: string[] = [];
+  const home = await makeHome();
+  const port = await freePort();
+  const keys = { first: canaries.make('a provider key', 'sk-'), env: canaries.make('a provider key from the environment') };
+  const provider = await startFakeProvider({ answer: (request) => answerWith(request, keys) });
+  const collector = await startCollector();
+  const operator = canaries.make('GATEHOUSE_TOKEN');
+  let daemon: Daemon | undefined;
+  try {
+    await writeConfig(home, configOf(canaries, keys.first, provider.url, collector.url));
+    await mkdir(join(home, 'workspaces/default'), { recursive: true, mode: 0o700 });
+    await writeFile(join(home, 'workspaces/default/notes.txt'), `The key is ${keys.first}, and the other ${keys.env}\n`);
+    await writeFile(join(home, 'install.key'), `${canaries.known('install.key', '5e'.repeat(32))}\n`, { mode: 0o600 });
+    daemon = await startDaemon({
+      home,
+      port,
+      token: operator,
+      env: environmentOf(canaries, keys.env),
+      ...(options.broken !== undefined && { broken: options.broken }),
+    });
+    const said = collect(daemon);
+    const events = openEventReader({ port, token: operator, lastEventId: 0 });
+    let heard = '';
+    events.socket.on('data', (piece: string) => (heard += piece));
+    const agent = new Agent({ keepAlive: true });
+    const target = { port, token: operator, agent };
+
+    await handleTokens(target, canaries);
+    await speak(target, scan, unprovoked);
+    await guess(port, canaries, scan);
+    if (options.failures !== false) await fail(target, provider, scan, unprovoked);
+    await read(target, scan);
+    await askBackup(home, join(home, 'backups/canaries.db'));
+    for (const until = performance.now() + 5_000; collector.bodies.length === 0 && performance.now() < until;) await pause(50);
+    if (collector.bodies.length === 0) unprovoked.push('no traces were exported');
+    events.close();
+    agent.destroy();
+    await daemon.stop();
+    scan('event stream', heard);
+    scan('standard output and error', said());
+    for (const body of collector.bodies) scan('traces', body);
+    for (const { path, body } of provider.requests) scan(`what the model is sent (${path})`, JSON.stringify(body) ?? '');
+    await scanHome(home, scan);
+    scan('doctor', await doctor(home, port));
+    return {
+      canaries: canaries.all.length,
+      surfaces: surfaces.size,
+      megabytes: Math.round(scanner.scanned() / 2 ** 20),
+      found: [...new Set(scanner.found)],
+      unprovoked,
+    };
+  } finally {
+    await daemon?.kill();
+    await provider.close();
+    await collector.close();
+    await removeHome(home);
+  }
+}
+
+/** Everything that the daemon says from now on, and has said. */
+function collect({ child, stdout, stderr }: Daemon): () => string {
+  let text = stdout() + stderr();
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece: string) => (text += piece));
+  return () => text;
+}
+
+function configOf(canaries: Canaries, key: string, providerUrl: string, collectorUrl: string) {
+  const base = proofConfig(providerUrl, {
+    gateway: {
+      tokens: ['first', 'second', 'third'].map((id) => ({ id, secret: canaries.make(`a token of config.yaml (${id})`), scopes: ['rpc'] })),
+    },
+    embedding: { provider: 'local', model: 'fake-embedding' },
+  });
+  const { local } = base.providers;
+  return {
+    ...base,
+    // A key that was refused is not let rest here.
+    models: { discover: false, cooldownMs: 0 },
+    providers: {
+      local: {
+        ...local,
+        apiKey: key,
+        headers: {
+          'x-gateway-token': canaries.make('a header of a provider'),
+          authorization: `Token ${canaries.make('an Authorization header of a provider')}`,
+          cookie: `session=${canaries.make('a cookie of a provider')}`,
+        },
+      },
+      second: { ...local, apiKey: '${SECOND_PROVIDER_KEY}' },
+      fourth: { type: 'azure', baseUrl: `${providerUrl}/azure`, apiKey: canaries.make('a provider key that is never used') },
+      third: { ...local, type: 'anthropic', apiKey: canaries.make('a key in the wire of Anthropic', 'sk-ant-'), models: [{ id: 'third-model' }] },
+    },
+    agents: {
+      ...base.agents,
+      // Text of the operator, where a key does not belong; no model is called with it.
+      idle: { model: 'local/test-model', instructions: `${'pasted '.repeat(9_000)}${key}` },
+    },
+    observability: {
+      traces: { endpoint: `${collectorUrl}/v1/traces`, headers: { 'x-collector-key': canaries.make('a header of the trace collector') } },
+    },
+  };
+}
+
+function environmentOf(canaries: Canaries, second: string): Record<string, string> {
+  return {
+    SECOND_PROVIDER_KEY: second,
+    OPENAI_API_KEY: canaries.make('OPENAI_API_KEY', 'sk-proj-'),
+    AWS_SECRET_ACCESS_KEY: canaries.make('AWS_SECRET_ACCESS_KEY'),
+    DATABASE_PASSWORD: canaries.make('DATABASE_PASSWORD'),
+    PLAIN_LOOKING_VALUE: canaries.make('a variable with a harmless name'),
+    BACKUP_URL: `https://user:${canaries.make('a password in an address of the environment')}@127.0.0.1:1/`,
+  };
+}
+
+interface Target {
+  readonly port: number;
+  readonly token: string;
+  readonly agent: Agent;
+}
+
+/** A token that stays, one that is rotated twice and one that is revoked. */
+async function handleTokens(target: Target, canaries: Canaries): Promise<void> {
+  const mint = async (id: string, method = 'tokens.create', params: object = { id, scopes: ['rpc'] }): Promise<string> =>
+    canaries.known(`a token made over RPC (${id})`, Minted.parse(await rpcCall(target, method, params)).secret);
+  const stays = await mint('stays');
+  await mint('rotated');
+  await mint('rotated, its second secret', 'tokens.rotate', { id: 'rotated' });
+  await mint('revoked');
+  await rpcCall(target, 'tokens.revoke', { id: 'revoked' });
+  await rpcCall({ ...target, token: stays }, 'agent.execute', { message: 'Hello', sessionKey: 'kept:desk' });
+}
+
+/** Secrets that open nothing, in every place where a client may put one. */
+async function guess(port: number, canaries: Canaries, scan: Scanner['scan']): Promise<void> {
+  let host = 0;
+  const ask = async (path: string, headers: Record<string, string> = {}, body?: unknown): Promise<void> => {
+    host += 1;
+    const { text, headers: told } = await http({
+      port,
+      path,
+      headers,
+      localAddress: `127.9.0.${host}`,
+      endless: path.startsWith('/api/events'),
+      ...(body !== undefined && { body }),
+    });
+    scan('answers to strangers', text + JSON.stringify(told));
+  };
+  await ask('/rpc', bearer(canaries.make('a bearer token that opens nothing')), { jsonrpc: '2.0', id: 1, method: 'system.ping' });
+  await ask('/v1/models', { authorization: `Basic ${Buffer.from(`user:${canaries.make('a basic password')}`).toString('base64')}` });
+  await ask('/v1/models', { 'x-api-key': canaries.make('x-api-key'), cookie: `token=${canaries.make('a cookie')}` });
+  await ask(`/api/events?token=${canaries.make('a token in the query of the event stream')}`);
+  await ask(`/media/none.png?access_token=${canaries.make('an access_token in a query')}`);
+  await ask(`/nowhere?api_key=${canaries.make('an api_key in a query')}`);
+  const socket = await openSocket({ port, token: canaries.make('a token in the query of a socket'), via: 'query', localAddress: '127.9.1.1' });
+  scan('sockets of strangers', JSON.stringify(await socket.closed));
+}
+
+/** Providers that say back the key that they were sent: whole, behind two megabytes, in pieces, in the middle of a stream. */
+const failures = ['echo', 'padded', 'pieces', 'stream', 'html', 'headers'] as const;
+
+function answerWith(request: FakeRequest, keys: { readonly first: string; readonly env: string }): FakeAnswer | undefined {
+  const text = JSON.stringify(request.body) ?? '';
+  const secrets = `${keys.first} and ${keys.env}, header ${String(request.headers['x-gateway-token'])}, ${String(request.headers['authorization'] ?? request.headers['x-api-key'])}`;
+  const message = `Incorrect API key provided: ${secrets}`;
+  const asked = failures.find((kind) => text.includes(`fail by ${kind}`));
+  if (asked === 'echo') return { status: 401, error: { message, code: 'invalid_api_key' } };
+  if (asked === 'padded') return { status: 400, error: { message: `${'x'.repeat(padding)} ${message}` } };
+  if (asked === 'pieces') return { status: 500, error: { message }, splitBytes: 7 };
+  if (asked === 'stream') return { text: ['one ', 'two '], breakAfter: { deltas: 1, by: 'error' }, error: { message }, splitBytes: 7 };
+  if (asked === 'html') return { status: 502, body: `<html>${message}</html>`, contentType: 'text/html' };
+  if (asked === 'headers') return { status: 429, error: { message }, headers: { 'x-echo': keys.first, 'retry-after': '0' } };
+  if (text.includes('use your tools') && !text.includes('"role":"tool"'))
+    return { toolCalls: [{ id: 'call_1', name: 'read', arguments: '{"path":"notes.txt"}' }] };
+  return undefined;
+}
+
+async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
+  const cases = ['local/test-model', 'second/test-model', 'third/third-model'].flatMap((model) => failures.map((kind) => ({ model, kind })));
+  await inParallel(cases, 6, async ({ model, kind }) => {
+    // Each by an agent of its own: one that fails again and again is let rest.
+    const agentId = `${model.split('/')[0]}-${kind}`;
+    await rpcCall(target, 'agents.create', { agentId, config: { model } });
+    for (const stream of [false, true]) {
+      const body = { model: agentId, messages: [{ role: 'user', content: `Please fail by ${kind} ${agentId} ${stream}.` }], stream };
+      const { text } = await http({
+        port: target.port,
+        agent: target.agent,
+        path: '/v1/chat/completions',
+        headers: bearer(target.token),
+        body,
+        timeoutMs: 60_000,
+      });
+      scan('answers to completions that failed', text);
+      if (!provider.requests.some(({ body: sent }) => JSON.stringify(sent)?.includes(`${kind} ${agentId} ${stream}.`) === true))
+        unprovoked.push(`${model} was not asked to fail by ${kind}`);
+    }
+  });
+  for (const method of ['agent.execute', 'models.test']) {
+    const params = method === 'models.test' ? { provider: 'local' } : { message: 'Please fail by echo', sessionKey: 'fails:desk' };
+    scan(
+      `answer of ${method}`,
+      await rpcCall(target, method, params).then(
+        (result) => JSON.stringify(result),
+        (error: unknown) => String(error),
+      ),
+    );
+  }
+}
+
+/** A turn whose tool reads the keys, and what is remembered and summed up of it. */
+async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
+  const sessionKey = 'tools:desk';
+  const say = async (method: string, params: object): Promise<string> => {
+    const answer = await rpcCall(target, method, params).then(
+      (result) => JSON.stringify(result),
+      (error: unknown) => String(error),
+    );
+    scan(`answer of ${method}`, answer);
+    return answer;
+  };
+  await say('agent.execute', { message: 'Please use your tools', sessionKey });
+  for (let n = 0; n < 6; n += 1) await say('agent.execute', { message: `Go on with ${n}`, sessionKey });
+  const told = await say('session.export', { sessionKey });
+  if (!told.includes('The key is')) unprovoked.push('no tool has read the keys');
+  for (const [method, params] of [
+    ['session.compact', { sessionKey }],
+    ['memory.review', {}],
+    ['memory.lifecycle', {}],
+    ['memory.export', {}],
+  ] as const)
+    if (method in contract) await say(method, params);
+}
+
+async function read(target: Target, scan: Scanner['scan']): Promise<void> {
+  for (const ask of readsWithoutIds('key')) {
+    const frame = ask.method === undefined ? undefined : { jsonrpc: '2.0', id: 1, method: ask.method, params: ask.params };
+    const { text } = await http({
+      port: target.port,
+      agent: target.agent,
+      path: ask.path ?? '/rpc',
+      method: ask.verb ?? 'POST',
+      headers: bearer(target.token),
+      ...(frame !== undefined && { body: frame }),
+    });
+    scan(`answer of ${ask.method ?? ask.path}`, text);
+    for (const [, file = ''] of ask.path === '/' ? text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g) : [])
+      scan('assets of the dashboard', (await http({ port: target.port, path: file, agent: target.agent })).text);
+  }
+}
+
+/** What lies in the home afterwards, but for the files that hold the secrets rightly. */
+async function scanHome(home: string, scan: Scanner['scan']): Promise<void> {
+  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt'].map((name) => join(home, name));
+  for (const file of await filesBelow(home)) if (!origins.includes(file)) scan(file.slice(home.length + 1), await readFile(file));
+}
+
+async function doctor(home: string, port: number): Promise<string> {
+  const job = spawnDaemon({ home, port, args: ['--doctor'], token: null, env: { SECOND_PROVIDER_KEY: 'of the doctor' } });
+  await job.exited;
+  return job.stdout() + job.stderr();
+}
+
+/** Takes traces and keeps their bodies. */
+async function startCollector(): Promise<{ readonly url: string; readonly bodies: Buffer[]; close(): Promise<void> }> {
+  const bodies: Buffer[] = [];
+  const server = createServer((incoming, outgoing) => {
+    const pieces: Buffer[] = [];
+    incoming.on('data', (piece: Buffer) => pieces.push(piece));
+    incoming.on('end', () => {
+      bodies.push(Buffer.concat(pieces));
+      outgoing.end('{}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    bodies,
+    close: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  };
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { freshSeed } from './lib/random.ts';
+import { proveUpgrade } from './r38-upgrade.ts';
+
+const seed = freshSeed();
+
+test('data of earlier releases are kept whole, also when it is killed in a migration', async () => {
+  const report = await proveUpgrade({ from: [10, 17], killFrom: 17, kills: 3, seed });
+  expect(report.wrong, `seed ${seed}`).toEqual([]);
+  expect(report.upgrades).toBe(2);
+  expect(report.rows).toBeGreaterThan(40);
+});
+
+test('a build whose migrations are not whole is caught', async () => {
+  const { wrong, kills } = await proveUpgrade({ from: [], killFrom: 14, kills: 2, begun: true, seed, broken: 'non-transactional-step' });
+  expect(kills, `seed ${seed}`).toBeGreaterThan(0);
+  expect(
+    wrong.filter((line) => /killed in \d+/.test(line)),
+    `seed ${seed}`,
+  ).not.toEqual([]);
+});
