@@ -15,7 +15,12 @@ beforeAll(async () => {
     config: {
       providers: { claude: { type: 'anthropic', baseUrl: claude.url, apiKey: 'k', models: [{ id: 'c', cost }] } },
       agents: {
-        openai: { model: 'mock/mock-fast', maxTokens: 500, circuitBreaker: { failures: 1000 }, budgets: { perDayUsd: 500, perDayTokens: 90_000_000 } },
+        openai: {
+          model: 'mock/mock-fast',
+          maxTokens: 500,
+          circuitBreaker: { failures: 1000 },
+          budgets: { perDayUsd: 500, perDayTokens: 90_000_000 },
+        },
         claude: { model: 'claude/c', maxTokens: 500, circuitBreaker: { failures: 1000 }, budgets: { perDayUsd: 500, perDayTokens: 90_000_000 } },
       },
       budgets: { perDayUsd: 1000 },
@@ -52,10 +57,21 @@ function post(body: object, signal?: AbortSignal): Promise<Response> {
   return fetch(`${server.url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body), ...(signal && { signal }) });
 }
 
-const ends: readonly { readonly what: string; readonly answer: FakeAnswer; readonly stream: boolean; readonly leaves?: true; readonly times?: true }[] = [
+const ends: readonly {
+  readonly what: string;
+  readonly answer: FakeAnswer;
+  readonly stream: boolean;
+  readonly leaves?: true;
+  readonly times?: true;
+}[] = [
   { what: 'the caller leaves before an answer', answer: { hang: true }, stream: false, leaves: true },
   { what: 'the caller leaves before a stream', answer: { hang: true }, stream: true, leaves: true },
-  { what: 'the caller leaves in the middle of a stream', answer: { text: ['a ', 'b '], breakAfter: { deltas: 1, by: 'stall' } }, stream: true, leaves: true },
+  {
+    what: 'the caller leaves in the middle of a stream',
+    answer: { text: ['a ', 'b '], breakAfter: { deltas: 1, by: 'stall' } },
+    stream: true,
+    leaves: true,
+  },
   { what: 'a model hangs until its deadline', answer: { hang: true }, stream: false, times: true },
   { what: 'a stream stalls until its deadline', answer: { text: ['a ', 'b '], breakAfter: { deltas: 1, by: 'stall' } }, stream: true, times: true },
   { what: 'a stream is cut', answer: { text: ['a ', 'b '], breakAfter: { deltas: 1, by: 'cut' } }, stream: true },
@@ -122,15 +138,17 @@ const Batch = z.object({ input: z.array(z.string()) });
 /** Embeds with whatever report of use is asked for; `silent` never answers. */
 async function startVectors(report: { now: string }) {
   let asked = 0;
-  const http = createServer(async (request, response) => {
+  const http = createServer((request, response) => {
     asked += 1;
     const parts: Buffer[] = [];
-    for await (const part of request) parts.push(Buffer.from(part));
-    const { input } = Batch.parse(JSON.parse(Buffer.concat(parts).toString()));
-    if (report.now === 'silent') return;
-    const data = input.map((_text, index) => ({ index, embedding: [1, 2] }));
-    response.setHeader('content-type', 'application/json');
-    response.end(`{"data":${JSON.stringify(data)},"model":"v","usage":{"prompt_tokens":${report.now}}}`);
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      const { input } = Batch.parse(JSON.parse(Buffer.concat(parts).toString()));
+      if (report.now === 'silent') return;
+      const data = input.map((_text, index) => ({ index, embedding: [1, 2] }));
+      response.setHeader('content-type', 'application/json');
+      response.end(`{"data":${JSON.stringify(data)},"model":"v","usage":{"prompt_tokens":${report.now}}}`);
+    });
   }).listen(0, '127.0.0.1');
   await once(http, 'listening');
   const address = http.address();

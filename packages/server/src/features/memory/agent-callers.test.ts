@@ -53,7 +53,7 @@ test('administrative methods refuse agents', async () => {
   await expect(memory.methods['memory.delete']({ ids: [foreign] }, call)).rejects.toMatchObject(refusal);
   await expect(memory.methods['memory.flush']({}, call)).rejects.toMatchObject(refusal);
   await expect(memory.methods['memory.export'](page, call)).rejects.toMatchObject(refusal);
-  const entry = { content: 'planted', memoryType: 'semantic', trustLevel: 'learned', tags: [], pinned: true } as const;
+  const entry = { content: 'planted', memoryType: 'semantic' as const, trustLevel: 'learned' as const, tags: [], pinned: true };
   await expect(memory.methods['memory.store'](entry, call)).rejects.toMatchObject(refusal);
   expect((await memory.methods['memory.browse'](browse, adminCall())).total).toBe(4);
 });

@@ -105,6 +105,8 @@ export interface MemoryQuery {
   readonly bookedConversation?: string;
   /** False keeps the vector of the text out of the database (users' messages); true when absent. */
   readonly keepVector?: boolean;
+  /** Longest wait for the vector of the text, then words alone are searched; 1500 when absent. */
+  readonly vectorWaitMs?: number;
   readonly signal: AbortSignal;
 }
 

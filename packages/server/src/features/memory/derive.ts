@@ -70,6 +70,7 @@ async function consolidateOne(deps: ReflectDeps, agent: Agent, entry: RawEntry, 
     limit: neighbours,
     trust: [entry.trustLevel],
     bookedOn: entry.principalId,
+    keepVector: false,
     signal,
   });
   const alike = found.filter(
@@ -86,6 +87,9 @@ async function consolidateOne(deps: ReflectDeps, agent: Agent, entry: RawEntry, 
   const sources = [entry, ...others.slice(0, maxSources - 1)].toSorted((a, b) => a.seq - b.seq);
   const content = await mergedText(deps, agent, sources, signal);
   if (content === undefined) return 'no_budget';
+  const tags = ['consolidated', ...sources.flatMap((source) => Tags.parse(parseJson(source.tags)))];
+  // What warns of an entry must not be among those that are cut off.
+  if (tags.includes('security-tainted')) tags.unshift('security-tainted');
   const kept = await db.write(keepDerived, {
     memory: {
       id: randomUUIDv7(),
@@ -99,7 +103,7 @@ async function consolidateOne(deps: ReflectDeps, agent: Agent, entry: RawEntry, 
       sourceChannel: 'consolidation',
       conversationRef: null,
       sessionKey: null,
-      tags: JSON.stringify([...new Set(['consolidated', ...sources.flatMap(({ tags }) => Tags.parse(parseJson(tags)))])].slice(0, 20)),
+      tags: JSON.stringify([...new Set(tags)].slice(0, 20)),
       createdAtMs: clock.now(),
       expiresAtMs: null,
       // Each further proof takes its share of the doubt.

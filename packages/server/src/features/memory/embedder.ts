@@ -14,6 +14,8 @@ import { normalized, toBytes, toFloats } from './vector-signs.ts';
 const queryWaitMs = 1_500;
 /** Vectors of queries in memory. */
 export const maxMemoryVectors = 2_000;
+/** Lengths of vectors that an embedder may change to while the daemon runs: each makes all entries be embedded anew. */
+const maxLengths = 3;
 /** Queries that the embedder works on at once; further ones are searched by words. */
 const maxQueries = 8;
 
@@ -33,6 +35,8 @@ export interface QueryText {
   readonly conversationRef: string | undefined;
   /** Whether the database may keep its vector. */
   readonly keep: boolean;
+  /** Milliseconds that the caller waits for it. */
+  readonly waitMs: number | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -42,6 +46,8 @@ export interface MemoryEmbedder {
   readonly name: string;
   readonly breaker: EmbeddingBreaker;
   readonly cache: { readonly entries: number; readonly hits: number; readonly misses: number; clear(): void };
+  /** Numbers of each vector; undefined before the first. */
+  readonly dimensions: number | undefined;
   /** Of length one; undefined when it fails or takes too long. */
   queryVector(query: QueryText): Promise<Float32Array | undefined>;
   /** Vectors of entries, without the cache. Fails as `ModelWork.embed` does. */
@@ -59,13 +65,16 @@ export function isAboutText(error: unknown): boolean {
   return error instanceof ModelError && (error.kind === 'bad_request' || error.kind === 'context_length');
 }
 
-export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal): MemoryEmbedder | undefined {
+/** `onLength` hears when its vectors have another length than before. */
+export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, onLength: () => void): MemoryEmbedder | undefined {
   const { db, clock, log, embedder } = deps;
   if (embedder === undefined) return undefined;
   const name = `${embedder.provider}/${embedder.model}`;
   const breaker = createEmbeddingBreaker(clock);
   /** In the order of use. */
   const vectors = new Map<string, Float32Array>();
+  const lengths = new Set<number>();
+  let dimensions: number | undefined;
   let hits = 0;
   let misses = 0;
   let running = 0;
@@ -84,6 +93,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal): 
     try {
       const { vectors: made } = await deps.embed(work);
       if (made.length !== work.texts.length) throw new ModelError('bad_response', `expected ${work.texts.length} embeddings, got ${made.length}`);
+      checkLength(made[0]?.length ?? 0);
       breaker.succeeded();
       return made;
     } catch (error) {
@@ -92,11 +102,26 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal): 
     }
   }
 
-  async function fetchVector({ text, keep, signal: _, ...about }: QueryText, key: string): Promise<Float32Array | undefined> {
-    const textHash = hash('sha256', text, 'buffer');
+  /** One that goes back to a former length would have everything embedded again and again. */
+  function checkLength(length: number): void {
+    if (length === dimensions) return;
+    if (lengths.has(length) || lengths.size >= maxLengths)
+      throw new ModelError('bad_response', `expected embeddings of ${dimensions} numbers, got ${length}`);
+    lengths.add(length);
+    dimensions = length;
+    onLength();
+  }
+
+  const isCurrent = (vector: Float32Array) => dimensions === undefined || vector.length === dimensions;
+
+  async function fetchVector(
+    { text, keep, waitMs: _wait, signal: _signal, ...about }: QueryText,
+    textHash: Uint8Array,
+    key: string,
+  ): Promise<Float32Array | undefined> {
     const stored = keep ? await db.read(readCachedVector, { fingerprint: name, textHash }) : undefined;
     let vector = stored === undefined ? undefined : toFloats(stored);
-    if (vector === undefined) {
+    if (vector === undefined || !isCurrent(vector)) {
       misses += 1;
       const { conversationRef, ...owner } = about;
       const made = await embedTexts({ ...owner, ...(conversationRef !== undefined && { conversationRef }), texts: [text], signal: stopped });
@@ -113,6 +138,9 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal): 
   return {
     name,
     breaker,
+    get dimensions() {
+      return dimensions;
+    },
     cache: {
       get entries() {
         return vectors.size;
@@ -128,9 +156,11 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal): 
     embedTexts,
     async queryVector(query) {
       const text = embeddedPart(query.text);
-      const key = hash('sha256', text, 'base64');
+      // Of its owner alone: from a hit others would learn what was asked.
+      const textHash = hash('sha256', JSON.stringify([query.agentId, query.principalId, text]), 'buffer');
+      const key = textHash.toString('base64');
       const known = vectors.get(key);
-      if (known !== undefined) {
+      if (known !== undefined && isCurrent(known)) {
         hits += 1;
         keepInMemory(key, known);
         return known;
@@ -138,15 +168,15 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal): 
       if (running >= maxQueries || breaker.waitMs() > 0) return undefined;
       running += 1;
       // It goes on when nobody waits any more, so that the next one who asks finds it.
-      const fetching = fetchVector({ ...query, text }, key).finally(() => (running -= 1));
-      return bounded(fetching, query.signal);
+      const fetching = fetchVector({ ...query, text }, textHash, key).finally(() => (running -= 1));
+      return bounded(fetching, query.signal, query.waitMs ?? queryWaitMs);
     },
   };
 
-  async function bounded(fetching: Promise<Float32Array | undefined>, signal: AbortSignal): Promise<Float32Array | undefined> {
+  async function bounded(fetching: Promise<Float32Array | undefined>, signal: AbortSignal, waitMs: number): Promise<Float32Array | undefined> {
     const { promise: late, resolve } = Promise.withResolvers<undefined>();
     const giveUp = () => resolve(undefined);
-    const cancel = clock.after(queryWaitMs, giveUp);
+    const cancel = clock.after(waitMs, giveUp);
     signal.addEventListener('abort', giveUp);
     try {
       return await Promise.race([fetching.catch(explain), late]);

@@ -7,7 +7,7 @@ const keptMs = 7 * 86_400_000;
 interface CacheKey {
   /** Of the embedder: `provider/model`. */
   readonly fingerprint: string;
-  /** SHA-256 of the text. */
+  /** SHA-256 of the text and its owner. */
   readonly textHash: Uint8Array;
 }
 

@@ -10,14 +10,14 @@ const batchEntries = 32;
 const batchCharacters = 16_384;
 const firstPauseMs = 1_000;
 const longestPauseMs = 300_000;
+/** Least pause of an agent without budget. */
+const noBudgetMs = 10_000;
 
 export interface EmbeddingQueue extends AsyncDisposable {
   /** Told after something was stored: what waits is embedded soon. */
   wake(): void;
   /** The fingerprint that entries are to have; undefined until the embedder has told its dimensions. */
   fingerprint(): string | undefined;
-  /** Told of the length that the embedder's vectors have, which is part of the fingerprint. */
-  learn(dimensions: number): string;
 }
 
 /**
@@ -29,11 +29,16 @@ export function createEmbeddingQueue(
   stopped: AbortSignal,
 ): EmbeddingQueue {
   const { db, clock, log, embedder } = deps;
-  let fingerprint: string | undefined;
+  /** As rows have it, before the embedder was asked. */
+  let found: string | undefined;
+  /** Agents whose budget has no room, and when they may be asked for again. */
+  const waiting = new Map<string, number>();
   let working: Promise<void> | undefined;
   let again = false;
   let pauseMs = firstPauseMs;
   let cancelPause: (() => void) | undefined;
+
+  const fingerprint = () => (embedder.dimensions === undefined ? found : fingerprintOf(embedder.name, embedder.dimensions));
 
   function wake(): void {
     again = true;
@@ -47,21 +52,37 @@ export function createEmbeddingQueue(
   async function work(): Promise<void> {
     again = false;
     try {
-      fingerprint ??= await db.read(findFingerprint, { prefix: `${embedder.name}/` });
+      found ??= await db.read(findFingerprint, { prefix: `${embedder.name}/` });
       while (!stopped.aborted) {
         const waitMs = embedder.breaker.waitMs();
         if (waitMs > 0) return pause(waitMs);
         // Before the first vector nobody knows its length: then nothing has one.
-        const rows = await db.read(readUnembedded, { fingerprint: fingerprint ?? fingerprintOf(embedder.name, 0), limit: batchEntries });
-        if (rows.length === 0 || stopped.aborted) return;
-        await embedRows(firstOf(rows));
+        const rows = await db.read(readUnembedded, {
+          fingerprint: fingerprint() ?? fingerprintOf(embedder.name, 0),
+          limit: batchEntries,
+          except: withoutBudget(),
+        });
+        if (stopped.aborted) return;
+        const [first] = rows;
+        if (first === undefined) return waiting.size === 0 ? undefined : pause(Math.min(...waiting.values()) - clock.monotonic());
+        try {
+          await embedRows(firstOf(rows));
+        } catch (error) {
+          if (!(error instanceof AppError) || error.code !== 'rate_limited') throw error;
+          // Others have budgets of their own.
+          log.warn(
+            { err: error, agentId: first.agentId },
+            'Memories wait for their vectors: the budget has no room; they are found by words meanwhile',
+          );
+          waiting.set(first.agentId, clock.monotonic() + Math.min(Math.max(error.details.retryAfterMs ?? 0, noBudgetMs), longestPauseMs));
+          continue;
+        }
         pauseMs = firstPauseMs;
       }
     } catch (error) {
       if (stopped.aborted) return;
-      const retryAfterMs = error instanceof AppError ? error.details.retryAfterMs : undefined;
       log.warn({ err: error, pauseMs }, 'Memories wait for their vectors: embedding failed; they are found by words meanwhile');
-      pause(Math.max(pauseMs, Math.min(retryAfterMs ?? 0, longestPauseMs)));
+      pause(pauseMs);
       pauseMs = Math.min(longestPauseMs, pauseMs * 3);
     }
   }
@@ -74,7 +95,7 @@ export function createEmbeddingQueue(
       const vectors = await embedder.embedTexts({ agentId, principalId, texts: rows.map(({ content }) => embeddedPart(content)), signal: stopped });
       const dimensions = vectors[0]?.length ?? 0;
       await db.write(storeVectors, {
-        fingerprint: learn(dimensions),
+        fingerprint: fingerprintOf(embedder.name, dimensions),
         rows: rows.flatMap(({ seq, updatedAtMs }, index) => {
           const vector = vectors[index];
           return vector === undefined ? [] : [{ seq, updatedAtMs, vector }];
@@ -90,7 +111,7 @@ export function createEmbeddingQueue(
         return;
       }
       log.warn({ err: error, agentId }, 'A memory stays without a vector: the embedder refuses it');
-      await db.write(markRefused, { ...first, fingerprint: fingerprint ?? fingerprintOf(embedder.name, 0) });
+      await db.write(markRefused, { ...first, fingerprint: fingerprint() ?? fingerprintOf(embedder.name, 0) });
     }
   }
 
@@ -102,19 +123,15 @@ export function createEmbeddingQueue(
     });
   }
 
-  function learn(dimensions: number): string {
-    const known = fingerprintOf(embedder.name, dimensions);
-    if (fingerprint !== known) {
-      fingerprint = known;
-      again = true;
-    }
-    return known;
+  function withoutBudget(): string[] {
+    const now = clock.monotonic();
+    for (const [agentId, untilMs] of waiting) if (untilMs <= now) waiting.delete(agentId);
+    return [...waiting.keys()];
   }
 
   return {
     wake,
-    fingerprint: () => fingerprint,
-    learn,
+    fingerprint,
     async [Symbol.asyncDispose]() {
       cancelPause?.();
       await working;

@@ -15,15 +15,22 @@ export const refusedAs = (fingerprint: string) => `!${fingerprint}`;
 
 const columns = ['seq', 'agent_id as agentId', 'principal_id as principalId', 'content', 'updated_at_ms as updatedAtMs'] as const;
 // By ranges of the index, so that no look walks over what is done already.
-const neverEmbedded = query<{ limit: number }, UnembeddedRow>(({ db, p }) =>
-  db.selectFrom('memory').select(columns).where('embedded_as', 'is', null).orderBy('seq').limit(p('limit')),
+const neverEmbedded = query<{ except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory')
+    .select(columns)
+    .where('embedded_as', 'is', null)
+    .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
+    .orderBy('seq')
+    .limit(p('limit')),
 );
-const embeddedBetween = query<{ above: string; below: string; limit: number }, UnembeddedRow>(({ db, p }) =>
+const embeddedBetween = query<{ above: string; below: string; except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
   db
     .selectFrom('memory')
     .select(columns)
     .where('embedded_as', '>', p('above'))
     .where('embedded_as', '<', p('below'))
+    .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
     .orderBy('embedded_as')
     .limit(p('limit')),
 );
@@ -36,12 +43,14 @@ const pendingCount = query<{ fingerprint: string; refused: string }, { total: nu
       ),
     ),
 );
-const lastLike = query<{ from: string; to: string }, { embeddedAs: string }>(({ db, p }) =>
+const lastLike = query<{ from: string; to: string }, { embeddedAs: string }>(({ db, sql, p }) =>
   db
     .selectFrom('memory')
     .select('embedded_as as embeddedAs')
     .where('embedded_as', '>=', p('from'))
     .where('embedded_as', '<', p('to'))
+    // Another model may have a name that goes on after the slash.
+    .where(sql<string>`substr(embedded_as, length(${p('from')}) + 1)`, 'not like', sql<string>`'%/%'`)
     .orderBy('embedded_as', 'desc')
     .limit(1),
 );
@@ -49,18 +58,22 @@ const lastLike = query<{ from: string; to: string }, { embeddedAs: string }>(({ 
 /** Above every fingerprint: they are text of ASCII. */
 const end = '\u{10ffff}';
 
-/** Some entries of one owner without a vector of this embedder, the oldest first; the rows themselves are the queue, so it survives a restart. */
+/** Some entries of one owner without a vector of this embedder, but not of the agents `except`, the oldest first; the rows themselves are the queue, so it survives a restart. */
 export const readUnembedded = operation(
   'memory.unembedded',
-  async (tx, { fingerprint, limit }: { readonly fingerprint: string; readonly limit: number }): Promise<UnembeddedRow[]> => {
+  async (
+    tx,
+    { fingerprint, limit, ...input }: { readonly fingerprint: string; readonly limit: number; readonly except: readonly string[] },
+  ): Promise<UnembeddedRow[]> => {
+    const except = JSON.stringify(input.except);
     const refused = refusedAs(fingerprint);
-    let rows = await tx.all(neverEmbedded, { limit });
+    let rows = await tx.all(neverEmbedded, { except, limit });
     for (const [above, below] of [
       ['', refused],
       [refused, fingerprint],
       [fingerprint, end],
     ] as const)
-      if (rows.length === 0) rows = await tx.all(embeddedBetween, { above, below, limit });
+      if (rows.length === 0) rows = await tx.all(embeddedBetween, { above, below, except, limit });
     const first = rows[0];
     return rows.filter((row) => row.agentId === first?.agentId && row.principalId === first.principalId);
   },

@@ -54,8 +54,13 @@ export function createMemoryLife(deps: MemoryLifeDeps): MemoryLife {
     return agent;
   }
 
+  function refuseAgents(call: CallContext): void {
+    if (call.agentCaller !== undefined) throw new AppError('denied', 'This method is for administrators, not for agents');
+  }
+
   const methods: MemoryLife['methods'] = {
     'memory.review': async ({ agentId }, call) => {
+      refuseAgents(call);
       // A suspended agent makes no model calls.
       const report = await api.review(agents.usable(agentId, call), call.signal);
       const { conversationsReviewed, admitted, derived, consolidated } = report;
@@ -68,6 +73,7 @@ export function createMemoryLife(deps: MemoryLifeDeps): MemoryLife {
       return report;
     },
     'memory.lifecycle': async ({ agentId, dryRun }, call) => {
+      refuseAgents(call);
       const report = await api.lifecycle(known(agentId, call), { dryRun, signal: call.signal });
       const { promoted, demoted, evicted, actions } = report;
       if (!dryRun)

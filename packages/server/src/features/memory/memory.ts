@@ -45,7 +45,7 @@ const afterStartMs = 2_000;
 export async function createMemory(deps: MemoryDeps): Promise<Memory> {
   const { db, bus, clock } = deps;
   const stopping = new AbortController();
-  const embedder: MemoryEmbedder | undefined = createMemoryEmbedder(deps, stopping.signal);
+  const embedder: MemoryEmbedder | undefined = createMemoryEmbedder(deps, stopping.signal, () => queue?.wake());
   const queue: EmbeddingQueue | undefined = embedder === undefined ? undefined : createEmbeddingQueue({ ...deps, embedder }, stopping.signal);
   const remembering = new Set(await db.read(listRememberingAgents, {}));
   const find = createMemorySearch({ ...deps, embedder, signal: stopping.signal });

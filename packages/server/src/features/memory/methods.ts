@@ -31,8 +31,21 @@ interface MethodDeps {
 
 const tenantId = 'default';
 const previewCharacters = 500;
-const isAdmin = (call: CallContext) => call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
-const ownerOf = (call: CallContext) => (isAdmin(call) ? null : call.identity.principalId);
+const isAdmin = ({ agentCaller, identity }: CallContext) =>
+  agentCaller === undefined && identity.scopes.some((scope) => scope === 'admin' || scope === '*');
+const principalOf = (call: CallContext) => call.agentCaller?.principalId ?? call.identity.principalId;
+const ownerOf = (call: CallContext) => (isAdmin(call) ? null : principalOf(call));
+
+/** Agents that a call may reach; null: all. An agent that calls reaches itself. */
+function agentsOf({ identity, agentCaller }: CallContext): readonly string[] | null {
+  if (agentCaller === undefined) return identity.agents ?? null;
+  return identity.agents?.includes(agentCaller.agentId) === false ? [] : [agentCaller.agentId];
+}
+
+/** Agents must not rewrite what they remember by a tool that acts for an administrator. */
+function refuseAgents(method: string, call: CallContext): void {
+  if (call.agentCaller !== undefined) throw new AppError('denied', `${method} is for administrators, not for agents`);
+}
 
 /** The handlers of `memory.*` that work on entries (json-rpc.md §4). */
 export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
@@ -40,7 +53,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
 
   /** An agent that the caller may reach; unknown and foreign ones answer alike. Of one that was deleted an operator reaches what it left. */
   function reachable(agentId: string, call: CallContext, deletedToo: boolean): string {
-    const allowed = call.identity.agents?.includes(agentId) ?? true;
+    const allowed = agentsOf(call)?.includes(agentId) ?? true;
     if (!allowed || (agents.find(agentId) === undefined && !(deletedToo && isAdmin(call))))
       throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
     return agentId;
@@ -48,7 +61,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
 
   function reachOf(agentId: string | undefined, call: CallContext): Reach {
     return {
-      agentIds: agentId === undefined ? (call.identity.agents ?? null) : [reachable(agentId, call, true)],
+      agentIds: agentId === undefined ? agentsOf(call) : [reachable(agentId, call, true)],
       principalId: ownerOf(call),
     };
   }
@@ -77,7 +90,8 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
   }
 
   return {
-    'memory.search': async ({ query, agentId = agents.defaultId, limit, minScore, types, trust, tags }, call) => {
+    'memory.search': async ({ query, agentId: named, limit, minScore, types, trust, tags }, call) => {
+      const agentId = named ?? call.agentCaller?.agentId ?? agents.defaultId;
       const found = await deps.api.search({
         text: query,
         agentId: reachable(agentId, call, false),
@@ -87,7 +101,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
         tags,
         ...(types !== undefined && { types }),
         ...(trust !== undefined && { trust }),
-        bookedOn: call.identity.principalId,
+        bookedOn: principalOf(call),
         signal: call.signal,
       });
       return { results: found.map(({ entry, score, explain }): MemoryHit => ({ ...briefOf(entry), score, explain })) };
@@ -121,7 +135,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
       return row === undefined ? {} : { entry: wholeOf(toEntry(row)) };
     },
 
-    'memory.stats': ({ agentId }, call) => stats(reachOf(agentId, call)),
+    'memory.stats': async ({ agentId }, call) => stats(reachOf(agentId, call)),
 
     'memory.embeddingCache': async (_params, call) => {
       if (embedder === undefined) return { enabled: false, vecAvailable: false, circuitBreaker: { state: 'closed' } };
@@ -142,6 +156,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
     },
 
     'memory.store': async ({ content, agentId = agents.defaultId, memoryType, trustLevel, tags, expiresAt, pinned }, call) => {
+      refuseAgents('memory.store', call);
       if (expiresAt !== undefined && expiresAt <= clock.now())
         throw new AppError('invalid_params', 'expiresAt: expected a time in the future', { param: 'expiresAt' });
       const stored = await deps.api.store(
@@ -162,6 +177,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
     },
 
     'memory.delete': async ({ ids }, call) => {
+      refuseAgents('memory.delete', call);
       const unique = [...new Set(ids)];
       const audit = auditRow(call, clock.now(), { actionType: 'memory.delete', classification: 'destructive' });
       const done = await db.write(deleteMemories, { ids: unique, reach: reachOf(undefined, call), audit });
@@ -170,6 +186,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
     },
 
     'memory.flush': async ({ agentId }, call) => {
+      refuseAgents('memory.flush', call);
       const { agentIds } = reachOf(agentId, call);
       // What is stored meanwhile stays.
       const lastSeq = await db.read(lastMemory, {});
@@ -187,6 +204,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
     },
 
     'memory.export': async ({ agentId, offset, limit }, call) => {
+      refuseAgents('memory.export', call);
       const { rows, total } = await db.search(browseMemories, {
         ...reachOf(agentId, call),
         memoryType: null,

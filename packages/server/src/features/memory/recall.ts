@@ -8,6 +8,8 @@ import type { UseCounter } from './use-counter.ts';
 
 /** Longest time that a turn waits for its memories. */
 const deadlineMs = 300;
+/** Of it for the vector of the message: what is left is enough to find by words. */
+const vectorWaitMs = 150;
 /** Characters of a long message that are searched for, from each of its ends. */
 const questionEnds = 2_000;
 
@@ -45,6 +47,7 @@ export function createRecall(deps: RecallDeps): RecallApi {
       bookedOn: principalId,
       bookedConversation: conversationRef,
       keepVector: false,
+      vectorWaitMs,
       signal,
     });
   }

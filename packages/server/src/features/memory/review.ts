@@ -199,6 +199,7 @@ async function isKnown(deps: ReviewDeps, agent: Agent, memory: MemoryInput, foun
     limit: neighbours,
     ...(memory.trustLevel === 'learned' && { trust: ['system', 'learned'] as const }),
     bookedOn: memory.principalId,
+    keepVector: false,
     ...(memory.conversationRef !== null && { bookedConversation: memory.conversationRef }),
     signal,
   });

@@ -35,7 +35,7 @@ const rowsPerWord = 500;
 const rowsPerQuery = 1_500;
 /** Entries with all of the words, the newest: of common words the newest matches alone would hardly meet. */
 const rowsOfAll = 200;
-/** Up to here matches are counted: a word with more says little. */
+/** Up to here matches of all owners are counted, to read the rarest words first. */
 const countedMatches = 20_000;
 /** Entries whose vectors are compared exactly, at least and per result. */
 const rescored = 400;
@@ -63,30 +63,28 @@ async function textLane(tx: Tx, { words, filter }: SearchInput, count: number): 
   }
   counted.sort((a, b) => a.matches - b.matches);
   const entries = (await tx.get(lastSeq, {}))?.seq ?? 1;
-  const weighted = counted.map(({ word, matches }) => ({ word, weight: Math.log(1 + (Math.max(entries - matches, 0) + 0.5) / (matches + 0.5)) }));
   const found = new Map<number, { weight: number; readonly bytes: number }>();
-  if (counted.length > 1) {
-    const weight = weighted.reduce((sum, one) => sum + one.weight, 0);
-    for (const { seq, bytes } of await matchingRows(
-      tx,
-      filter,
-      counted.map(({ word }) => word),
-      rowsOfAll,
-    ))
-      found.set(seq, { weight, bytes });
-  }
-  const whole = new Set(found.keys());
   let left = rowsPerQuery;
-  for (const { word, weight } of weighted) {
+  let ofAll = 0;
+  for (const { word } of counted) {
     if (left <= 0) break;
-    const rows = await matchingRows(tx, filter, [word], Math.min(rowsPerWord, left));
+    const limit = Math.min(rowsPerWord, left);
+    const rows = await matchingRows(tx, filter, [word], limit);
     left -= rows.length;
+    // By what the caller may see: from the place of its own entries nobody shall learn how often others have a word.
+    const span = rows.length < limit ? entries : entries - (rows.at(-1)?.seq ?? 1) + 1;
+    const within = (rows.length * entries) / span;
+    const weight = Math.log(1 + (Math.max(entries - within, 0) + 0.5) / (within + 0.5));
+    ofAll += weight;
     for (const { seq, bytes } of rows) {
-      if (whole.has(seq)) continue;
       const before = found.get(seq);
       if (before === undefined) found.set(seq, { weight, bytes });
       else before.weight += weight;
     }
+  }
+  if (counted.length > 1) {
+    const words = counted.map(({ word }) => word);
+    for (const { seq, bytes } of await matchingRows(tx, filter, words, rowsOfAll)) found.set(seq, { weight: ofAll, bytes });
   }
   let bytes = 0;
   for (const entry of found.values()) bytes += entry.bytes;

@@ -44,6 +44,7 @@ export function createMemorySearch(deps: {
       principalId,
       conversationRef: query.bookedConversation,
       keep: query.keepVector ?? true,
+      waitMs: query.vectorWaitMs,
       signal: query.signal,
     });
     query.signal.throwIfAborted();

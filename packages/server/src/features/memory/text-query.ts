@@ -12,7 +12,7 @@ const maxWords = 24;
 export const queryCharacters = 6_144;
 
 /**
- * Words of a text to look for, without those that say nothing, in their order. Letters and digits only: none can be read
+ * Words of a text to look for, without those that say nothing, in their order. Letters, their marks and digits only: none can be read
  * as syntax of the full text search.
  */
 export function queryWords(text: string): string[] {
@@ -21,7 +21,7 @@ export function queryWords(text: string): string[] {
     .slice(0, queryCharacters)
     .normalize('NFKC')
     .toLowerCase()
-    .matchAll(/[\p{L}\p{N}]+/gu)) {
+    .matchAll(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu)) {
     if (stopWords.has(word) || word.length > 64) continue;
     words.add(word);
     if (words.size === maxWords) break;
