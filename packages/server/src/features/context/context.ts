@@ -71,6 +71,8 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
     const seen = await see(ref, room);
     if (seen === undefined) return;
     const allowance = { calls: callsPerTurn, made: 0 };
+    // First, so that the notes of a long history that is caught up with stay few from turn to turn.
+    await leaves.condense(seen, seen.cutSeq, order, allowance);
     if (!(await leaves.extend(seen, seen.cutSeq, order, allowance))) return;
     await leaves.condense(seen, seen.cutSeq, order, allowance);
     if (seen.behind) await placing.move(seen, () => seen.cutSeq, { ref, room, renew: true });
