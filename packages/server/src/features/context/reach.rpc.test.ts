@@ -59,6 +59,23 @@ test('a window of 8000 tokens lives with 5 MB of history, and a fact from the fi
   for (const request of turns) expect(JSON.stringify(sentBy(request)).length).toBeLessThan(40_000);
 }, 60_000);
 
+test('while a long history is caught up with, its notes are condensed as they come: few stand beside each other', async () => {
+  await using small = await startSmallWindow();
+  const { server, watch } = small;
+  watch((_, count) => ({ text: `Notes number ${count}.` }));
+  const { conversationRef } = await server.client.call('agent.execute', { message: 'Hello', sessionKey: 'backlog:desk' });
+  await addHistory(server.homeDir, conversationRef, 800, 1050);
+  const made = async () => (await server.client.call('context.tree', { conversationRef })).nodes.filter(({ model }) => model !== 'truncation');
+  let leaves = 0;
+  while (leaves < 40) {
+    await server.client.call('agent.execute', { message: 'Go on', conversationRef });
+    const before = leaves;
+    await expect.poll(async () => (leaves = (await made()).filter(({ kind }) => kind === 'leaf').length)).toBeGreaterThan(before);
+    // Fewer than six of each depth, and the leaves of one turn.
+    expect((await made()).filter(({ parentIds }) => parentIds.length === 0).length).toBeLessThan(24);
+  }
+}, 30_000);
+
 test('what was reset is not found any more', async () => {
   await using small = await startSmallWindow();
   const { server, watch } = small;
