@@ -17,8 +17,9 @@ import { runLoop } from './scenarios/loop.ts';
 import { runRpc } from './scenarios/rpc.ts';
 import { runSoak } from './scenarios/soak.ts';
 import { runIdle, runStart } from './scenarios/start.ts';
+import { runTools } from './scenarios/tools.ts';
 
-const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory] [--scenarios json16,json1] [--reference-only]
+const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory,tools] [--scenarios json16,json1] [--reference-only]
 
 --quick           two minutes; goals are judged with the tolerance of budgets.json (the default)
 --full            about twelve minutes; writes bench/RESULTS.md
@@ -26,7 +27,7 @@ const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout
 --scenarios       some completions; nothing is written
 --reference-only  without the product: F is compared with R, to see that the rig works`;
 
-const parts = ['completions', 'rpc', 'fanout', 'start', 'idle', 'loop', 'soak', 'store', 'history', 'conversations', 'memory'] as const;
+const parts = ['completions', 'rpc', 'fanout', 'start', 'idle', 'loop', 'soak', 'store', 'history', 'conversations', 'memory', 'tools'] as const;
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
@@ -52,6 +53,7 @@ const historySize = values.full
   ? { rounds: 7, turns: 400, long: 10_000, memories: 300, settleMs: 3_000 }
   : { rounds: 3, turns: 120, long: 10_000, memories: 100, settleMs: 1_500 };
 const conversationSize = values.full ? { conversations: 10_000, calls: 300, rounds: 5 } : { conversations: 500, calls: 100, rounds: 3 };
+const toolSize = values.full ? { rounds: 7, turns: 300 } : { rounds: 3, turns: 100 };
 const root = join(import.meta.dirname, '..');
 const say = (text: string): void => console.error(text);
 
@@ -194,7 +196,12 @@ try {
     using _ = { [Symbol.dispose]: filled.dispose };
     conversations = await runConversations({ subject: filled, messages: 200, settleMs: size.settleMs, ...conversationSize }, measures);
   }
-  figures = { ...load, start, loop, soak, history, conversations };
+  let tools: Figures['tools'] = new Map();
+  if (only.includes('tools') && subject) {
+    say('tools');
+    tools = await runTools({ upstreamUrl: upstream.url, settleMs: size.settleMs, ...toolSize }, measures);
+  }
+  figures = { ...load, start, loop, soak, history, conversations, tools };
 } finally {
   await upstream.stop();
   subject?.dispose();

@@ -66,7 +66,7 @@ const opensSocket = ({ scopes }: Column): boolean =>
   scopes !== undefined && (scopes.length === 0 || scopes.some((one) => ['ws', 'rpc', 'admin', '*'].includes(one)));
 
 /** What operators see of everybody. Stored responses and receipts are the caller's alone. */
-const seenByOperators: readonly Kind[] = ['conversation', 'key', 'medium', 'memory', 'summary'];
+const seenByOperators: readonly Kind[] = ['conversation', 'key', 'medium', 'memory', 'summary', 'approval'];
 
 /** What is expected: the same as for what is not there, or the thing itself. Undefined: nothing follows from who asks. */
 function expected({ kind, risk }: Place, column: Column): 'same' | 'reaches' | undefined {
@@ -95,11 +95,12 @@ export async function proveCrossOwner(options: {
     default: {
       model: 'local/test-model',
       maxConcurrentRuns: 1000,
+      tools: { profile: 'coding' },
       memory: { review: { minMessages: 1, maxSessionsPerRun: 1000, dedupThreshold: 1 } },
     },
     elsewhere: { model: 'local/test-model' },
   };
-  await writeConfig(home, proofConfig(provider.url, { gateway: { tokens }, agents }));
+  await writeConfig(home, proofConfig(provider.url, { gateway: { tokens }, agents, approvals: { rules: [{ tools: ['ls'], action: 'ask' }] } }));
   let daemon: Daemon | undefined;
   try {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
@@ -310,7 +311,7 @@ function plain({ status, headers, text }: Answer, id: string): string {
   const same = text
     .replaceAll(id, '<id>')
     .replaceAll(encodeURIComponent(id), '<id>')
-    .replaceAll(/\b(req|cv|tn|resp|msg|md|chatcmpl|ar)_[A-Za-z0-9_-]+/g, '<$1>')
+    .replaceAll(/\b(req|cv|tn|resp|msg|md|chatcmpl|ar|ap)_[A-Za-z0-9_-]+/g, '<$1>')
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\b|\b[0-9a-f]{32}\b/g, '<uuid>')
     .replaceAll(/~[0-9a-f]{12}\b/g, '<fork>')
     .replaceAll(/\b1[0-9]{9}([0-9]{3})?\b/g, '<time>');

@@ -154,6 +154,8 @@ function bodyOf(path: string): string {
     case '/api/chat':
     case '/api/chat/stream':
       return JSON.stringify({ message: 'planted' });
+    case '/mcp':
+      return JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'agent_default', arguments: { message: 'planted' } } });
     case '/media':
       return 'planted';
     default:

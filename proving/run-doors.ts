@@ -4,6 +4,7 @@ import { proveMalformed } from './r21-malformed.ts';
 import { proveFrames } from './r22-frames.ts';
 import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 import { proveGuessing } from './r31-guessing.ts';
+import { proveSkillVetting } from './r35-skill-vetting.ts';
 
 /** The full forms of what attacks the doors: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
 export function doorProofs({ seed, progress }: ProofOptions): Proofs {
@@ -52,6 +53,17 @@ export function doorProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.cells} cells of ${report.cases} Origin, Host and Sec-Fetch-Site cases on every route and handshake, ${pages}: ${report.wrong.length} let in or noticed`,
         caught: `no look at the origin: ${broken.wrong.length} let in`,
         good: report.wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async r35() {
+      const { wrong, blocked, ...report } = await proveSkillVetting({});
+      tell([...wrong, ...blocked]);
+      const broken = await proveSkillVetting({ each: 3, broken: 'scans-what-is-shown' });
+      return {
+        promise: 'No skill that attacks is written or loaded, through any door, with or without force',
+        figure: `${report.bad} attacks in ${report.attempts} calls, laid into folders by hand, and put in the place of vetted ones: ${wrong.length} written or loaded; ${report.good} honest ones: ${blocked.length} blocked`,
+        caught: `a gate that looks at what is shown and writes what came: ${broken.wrong.length} written or loaded`,
+        good: wrong.length === 0 && blocked.length <= 3 && report.bad >= 60 && report.good >= 60 && broken.wrong.length > 0,
       };
     },
     async r31() {

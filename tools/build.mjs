@@ -11,7 +11,11 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 const stampFile = join(dist, '.sources');
 /** Modules that run in threads of their own, by the name under which the code beside them looks for them. */
-const threads = { 'storage-worker': 'packages/server/src/storage-worker.ts', 'page-worker': 'packages/server/src/features/web/page-worker.ts' };
+const threads = {
+  'storage-worker': 'packages/server/src/storage-worker.ts',
+  'page-worker': 'packages/server/src/features/web/page-worker.ts',
+  'search-worker': 'packages/server/src/features/workspace/search-worker.ts',
+};
 /** A daemon that runs while its bundle is replaced may still load a part of the old one. */
 const keepOldPartsMs = 7 * 24 * 3600 * 1000;
 

@@ -63,6 +63,32 @@ async function fillMemory(product: Product): Promise<string> {
   return conversationRef;
 }
 
+const planFile = '# The move\n\n1. Copy the caches\n2. Switch the name\n3. Watch the first ten builds\n';
+
+/** What the pages of an agent and of approvals show; the calls wait until the product ends. */
+async function fillHands(product: Product): Promise<void> {
+  await product.call('workspace.init', { agentId: 'scout' });
+  await product.call('workspace.writeFile', { agentId: 'scout', filePath: 'documents/move.md', content: planFile });
+  await product.call('workspace.git.commit', { agentId: 'scout', message: 'The plan of the move' });
+  await product.call('workspace.writeFile', { agentId: 'scout', filePath: 'documents/move.md', content: `${planFile}4. Switch the old one off\n` });
+  await product.call('skills.create', {
+    name: 'release-notes',
+    agentId: 'scout',
+    content: '---\nname: release-notes\ndescription: Writes release notes from a list of commits.\n---\nGroup the commits by kind.\n',
+  });
+}
+
+/** Makes a turn whose call waits for an approval, and does not wait for it. */
+function askToWrite(product: Product, sessionKey: string): void {
+  const call = {
+    id: 'call-1',
+    name: 'write',
+    arguments: JSON.stringify({ path: 'documents/move.md', content: `${planFile}4. Switch the old one off\n` }),
+  };
+  product.provider.queue({ toolCalls: [call], usage });
+  product.call('agent.execute', { message: 'Add the last step to the plan', agentId: 'scout', sessionKey }).catch(() => undefined);
+}
+
 function newestQuestion(body: unknown): string {
   const text = JSON.stringify(body);
   return Object.keys(answers).find((question) => text.includes(question)) ?? '';
@@ -103,11 +129,13 @@ await using product = await startProduct({
   config: {
     agents: { default: { name: 'Gate', model: 'local/test-model', budgets: { perHourTokens: 60_000, perDayUsd: 0.05 } } },
     embedding: { provider: 'hashing' },
+    approvals: { rules: [{ tools: ['write'], action: 'ask' }] },
   },
 });
 await using browser = await startBrowser();
 const moveRef = await fillMemory(product);
 await fill(product);
+await fillHands(product);
 const link = `${product.url}/#token=${product.token}`;
 
 for (const look of [
@@ -150,6 +178,26 @@ for (const look of [
     await open(page, 'Agents & models');
     await page.getByRole('heading', { name: 'Scout' }).waitFor();
     await take(page, 'agents');
+    await page.getByRole('link', { name: 'Scout', exact: true }).click();
+    await page.getByRole('link', { name: 'Workspace' }).click();
+    await page.getByRole('button', { name: 'documents' }).click();
+    await page.getByRole('button', { name: 'move.md' }).click();
+    await page.getByLabel('Content of documents/move.md').waitFor();
+    await take(page, 'workspace');
+    await page.getByRole('link', { name: 'Tools' }).click();
+    await page.getByText('Allowed').first().waitFor();
+    await take(page, 'agent-tools');
+    await page.getByRole('link', { name: 'Skills' }).click();
+    await page.getByText('release-notes').first().waitFor();
+    await take(page, 'skills');
+    askToWrite(product, 'ada:plan');
+    await open(page, 'Approvals');
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await take(page, 'approvals');
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await open(page, 'Audit');
+    await page.locator('.audit-entry').first().click();
+    await take(page, 'audit');
     await open(page, 'Tokens');
     await page.getByText('editor-plugin').waitFor();
     await take(page, 'tokens');

@@ -4,6 +4,7 @@ import { completionNames, completions, type Sample, type Samples } from '../scen
 import type { ConversationSamples } from '../scenarios/conversations.ts';
 import type { FanoutSample } from '../scenarios/fanout.ts';
 import type { HistorySamples } from '../scenarios/history.ts';
+import type { ToolSamples } from '../scenarios/tools.ts';
 import type { LoopSample } from '../scenarios/loop.ts';
 import type { RpcSample } from '../scenarios/rpc.ts';
 import type { SoakSample } from '../scenarios/soak.ts';
@@ -19,6 +20,7 @@ export interface Figures {
   readonly soak: SoakSample | undefined;
   readonly history: HistorySamples;
   readonly conversations: ConversationSamples;
+  readonly tools: ToolSamples;
 }
 
 function number(value: number, digits = 2): string {
@@ -117,6 +119,10 @@ export function figureTables(figures: Figures): string {
       ([name, rounds]) => `| session.${name} | ${number(median(rounds.map(({ p50 }) => p50)))} / ${number(median(rounds.map(({ p95 }) => p95)))} |`,
     );
     parts.push(['### Conversations of 200 messages', '', '| method | p50 / p95 ms |', '|---|--:|', ...rows].join('\n'));
+  }
+  if (figures.tools.size > 0) {
+    const rows = [...figures.tools].map(([name, rounds]) => `| ${name} | ${number(median(rounds), 0)} |`);
+    parts.push(['### A turn of a new conversation, with tools', '', '| tools and calls | CPU µs per turn |', '|---|--:|', ...rows].join('\n'));
   }
   if (figures.start.size > 0) {
     const rows = [...figures.start].map(

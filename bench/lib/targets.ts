@@ -89,6 +89,12 @@ export interface ProductOptions {
   /** Further agents, by id. */
   readonly agents?: Readonly<Record<string, object>>;
   readonly embedding?: object;
+  /** Section `mcp`. */
+  readonly mcp?: object;
+  /** Further models of the fake provider. */
+  readonly models?: readonly string[];
+  /** Shared skills, by name; the text of SKILL.md. */
+  readonly skills?: Readonly<Record<string, string>>;
   /** Tokens of the window of the models; that of the product's table otherwise. */
   readonly contextWindow?: number;
   /** Arguments of Node before the file; a broken build is made by `--import`. */
@@ -120,7 +126,7 @@ export async function product(upstreamUrl: string, options: ProductOptions = {})
         type: 'openai-compatible',
         baseUrl: `${upstreamUrl}/v1`,
         apiKey: 'sk-mock',
-        models: ['mock-fast', 'mock-p10'].map((id) => ({
+        models: ['mock-fast', 'mock-p10', ...(options.models ?? [])].map((id) => ({
           id,
           cost,
           ...(options.contextWindow !== undefined && { contextWindow: options.contextWindow, maxTokens: 256 }),
@@ -130,7 +136,12 @@ export async function product(upstreamUrl: string, options: ProductOptions = {})
     models: { discover: false },
     agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1000 }, ...options.agents },
     ...(options.embedding !== undefined && { embedding: options.embedding }),
+    ...(options.mcp !== undefined && { mcp: options.mcp }),
   };
+  for (const [name, text] of Object.entries(options.skills ?? {})) {
+    mkdirSync(join(home, 'skills', name), { recursive: true, mode: 0o700 });
+    writeFileSync(join(home, 'skills', name, 'SKILL.md'), text);
+  }
   // JSON is YAML.
   writeFileSync(join(home, 'config.yaml'), JSON.stringify(config, undefined, 2), { mode: 0o600 });
   const headers = { authorization: `Bearer ${secret}` };

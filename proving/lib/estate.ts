@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { pause } from './daemon.ts';
 import { bearer, http } from './http.ts';
 import type { Kind } from './named-things.ts';
-import { askWith, nonceOf } from './provider.ts';
+import { askWith, looking, nonceOf } from './provider.ts';
 import { rpcCall } from './rpc.ts';
 
 /** One of everything that can belong to somebody. */
@@ -47,13 +47,14 @@ export async function makeEstate(owner: Owner, number: number): Promise<Estate> 
       ...(medium.mediaId !== undefined && { medium: medium.mediaId }),
       ...(response.id !== undefined && { response: response.id }),
       ...(await memoryOf(owner, nonce)),
+      approval: await approvalOf(owner, nonce, number),
     },
   };
 }
 
 /** What an answer to somebody else may not hold, whatever it was asked for. */
 export function secretsOf({ ids, nonce }: Estate): readonly string[] {
-  return [nonce, ...[ids.conversation, ids.medium, ids.response, ids.memory].flatMap((id) => id ?? [])];
+  return [nonce, ...[ids.conversation, ids.medium, ids.response, ids.memory, ids.approval].flatMap((id) => id ?? [])];
 }
 
 /** A daemon on a machine that does other work too refuses what it could not do in time. */
@@ -91,4 +92,22 @@ async function memoryOf(owner: Owner, nonce: string): Promise<{ readonly memory?
   const entry = entries.find(({ content }) => content.includes(nonce));
   if (entry === undefined) throw new Error(`no memory of ${nonce} was made`);
   return { memory: entry.id };
+}
+
+const Waiting = z.looseObject({ requests: z.array(z.looseObject({ requestId: z.string(), params: z.unknown() })) });
+
+/** A call of a tool that waits to be approved although whoever asked for it has left; the configuration lets `ls` ask. */
+async function approvalOf(owner: Owner, nonce: string, number: number): Promise<string> {
+  const leave = new AbortController();
+  const params = { message: `${askWith(nonce)} ${looking}`, sessionKey: `approval-${number}:desk` };
+  const asked = rpcCall(owner, 'agent.execute', params, { signal: leave.signal }).catch(() => undefined);
+  for (const until = performance.now() + 20_000; performance.now() < until; await pause(20)) {
+    const { requests } = Waiting.parse(await patiently(() => rpcCall({ ...owner, token: owner.operator }, 'admin.approval.pending', {})));
+    const request = requests.find((one) => JSON.stringify(one.params).includes(nonce));
+    if (request === undefined) continue;
+    leave.abort();
+    await asked;
+    return request.requestId;
+  }
+  throw new Error(`no approval of ${nonce} was asked for`);
 }

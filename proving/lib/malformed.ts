@@ -15,6 +15,7 @@ const paths = [
   '/api/chat/stream',
   '/media',
   '/media/x',
+  '/mcp',
   '/health',
   '/',
   '/metrics',

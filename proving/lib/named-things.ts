@@ -1,8 +1,9 @@
 import { contract, type Method, type Route, routes } from '@gatehouse/contract';
 import * as z from 'zod';
+import { exampleOf } from './examples.ts';
 
 /** What belongs to somebody and is named by an id. `key` is a printed session key, which means another conversation in each partition. */
-export const kinds = ['conversation', 'key', 'agent', 'medium', 'response', 'memory', 'receipt', 'summary'] as const;
+export const kinds = ['conversation', 'key', 'agent', 'medium', 'response', 'memory', 'receipt', 'summary', 'approval'] as const;
 export type Kind = (typeof kinds)[number];
 
 /** One place of the interface where a caller names a thing by its id. */
@@ -43,6 +44,7 @@ const kindOfName: Readonly<Record<string, Kind>> = {
   'memory.delete ids': 'memory',
   'idempotency-key': 'receipt',
   summaryId: 'summary',
+  requestId: 'approval',
 };
 
 /** Names that look like ids and are none that somebody else could own, by place or by name, each with the reason. */
@@ -54,6 +56,9 @@ const exempt: Readonly<Record<string, string>> = {
   'tokens.rotate id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'GET /v1/models/*id id': 'models are configuration',
   'POST /rpc id': 'number of the request',
+  'POST /mcp id': 'number of the request',
+  serverId: 'servers belong to the installation, not to a caller; who may name them is shown by R23',
+  principalId: 'narrows what operators see of everybody; what a token that is bound to agents sees is its own alone',
   channelId: 'the conversation of the token itself on this channel',
   call_id: 'label inside the request',
   prompt_cache_key: 'label that comes back',
@@ -83,7 +88,7 @@ export function namedThings(): { readonly places: readonly Place[]; readonly unl
         param,
         kind,
         risk: method.risk,
-        ask: (id) => ({ method: name, params: withId(method.examples[0]?.params, path, id) }),
+        ask: (id) => ({ method: name, params: withId(exampleOf(name), path, id) }),
       }));
     }
   }
@@ -137,7 +142,7 @@ export function readsWithoutIds(query: string): readonly Ask[] {
   const asks: Ask[] = [];
   for (const [name, method] of Object.entries(methods)) {
     if (method.risk !== 'read') continue;
-    const params = withoutIds(method.examples[0]?.params);
+    const params = withoutIds(exampleOf(name));
     asks.push({ method: name, params: 'query' in params ? { ...params, query } : params });
     if (Object.keys(params).length > 0 && method.params.safeParse({}).success) asks.push({ method: name, params: {} });
   }

@@ -25,6 +25,9 @@ export function startEchoProvider(): Promise<FakeProvider> {
   });
 }
 
+/** In a message to the reviewing provider: it looks into the folder that is called like the nonce first. */
+export const looking = 'and look there';
+
 /** The same; a review of a conversation finds in it each message that carries a nonce. */
 export function startReviewingProvider(options: { readonly delayMs?: number; readonly journal?: number } = {}): Promise<FakeProvider> {
   return startFakeProvider({
@@ -32,6 +35,8 @@ export function startReviewingProvider(options: { readonly delayMs?: number; rea
     answer: (request) => {
       if (!request.path.endsWith('/chat/completions')) return undefined;
       const text = JSON.stringify(request.body);
+      if (text.includes(looking) && !text.includes('"role":"tool"'))
+        return { toolCalls: [{ id: 'call_1', name: 'ls', arguments: JSON.stringify({ path: newestNonce(request) }) }] };
       if (!text.includes('You review a conversation'))
         return {
           text: answerTo(newestNonce(request)),
@@ -55,7 +60,16 @@ function newestNonce(request: FakeRequest): string {
 }
 
 /** Configuration of a daemon under proof: one provider, limits out of the way. */
-export function proofConfig(providerUrl: string, more: { readonly gateway?: object; readonly agents?: object; readonly embedding?: object } = {}) {
+export function proofConfig(
+  providerUrl: string,
+  more: {
+    readonly gateway?: object;
+    readonly agents?: object;
+    readonly embedding?: object;
+    readonly approvals?: object;
+    readonly mcp?: object;
+  } = {},
+) {
   return {
     gateway: {
       rateLimit: { windowMs: 60_000, maxRequests: 10_000_000 },
@@ -74,5 +88,7 @@ export function proofConfig(providerUrl: string, more: { readonly gateway?: obje
     models: { discover: false },
     agents: { default: { name: 'Gate', model: 'local/test-model', maxConcurrentRuns: 1000 }, ...more.agents },
     ...(more.embedding !== undefined && { embedding: more.embedding }),
+    ...(more.approvals !== undefined && { approvals: more.approvals }),
+    ...(more.mcp !== undefined && { mcp: more.mcp }),
   };
 }

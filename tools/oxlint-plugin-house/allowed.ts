@@ -18,10 +18,15 @@ export const allowed = {
   ],
   network: [
     { path: 'kernel/egress.ts', reason: 'is the outward-request module' },
+    { path: 'kernel/guarded-fetch.ts', reason: 'is its `fetch` for protocols of libraries, over the same checked addresses' },
     { path: 'llm/', reason: 'speaks to configured model providers over pools of its own' },
     { path: 'features/observability/otlp-exporter.ts', reason: 'speaks to the collector that the operator names' },
   ],
-  process: [{ path: 'kernel/lifecycle/notify.ts', reason: 'the one word to systemd, without words from outside' }],
+  process: [
+    { path: 'kernel/jail.ts', reason: 'runs programs in a jail, or not at all' },
+    { path: 'kernel/lifecycle/notify.ts', reason: 'the one word to systemd, without words from outside' },
+    { path: 'features/workspace/git.ts', reason: 'runs git: fixed arguments, cleared environment, a repository out of reach of agents' },
+  ],
   paths: [
     { path: 'kernel/safe-path.ts', reason: 'is the safe-path module' },
     { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder' },

@@ -29,6 +29,15 @@ const risk = z.enum(['low', 'medium', 'high']);
 /** Trajectory events carry counts alone (json-rpc.md §6). */
 const counted = z.strictObject({ agentId: AgentId, count: z.int().min(0), timestamp });
 
+const toolCall = {
+  ...conversationIdentity,
+  turnId: z.string(),
+  callId: z.string(),
+  toolName: z.string(),
+  description: z.string().max(200).describe('One line for people: what the call does.'),
+  timestamp,
+};
+
 /** Every event kind that exists so far (http-gateway.md §6). `timestamp` is in milliseconds since the epoch. */
 export const events = {
   'message:received': event({
@@ -84,6 +93,40 @@ export const events = {
       principalId: z.string(),
       target: z.string().optional(),
       metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())])).optional(),
+      timestamp,
+    }),
+  }),
+  'approval:requested': event({
+    category: 'Approvals',
+    visibility: 'admin',
+    summary: 'A call of a tool waits for an approval; the request is stored.',
+    payload: z.strictObject({
+      requestId: z.string(),
+      toolName: z.string(),
+      action: z.string(),
+      params: z.unknown().describe('All arguments of the call, live secrets replaced by `[REDACTED]`.'),
+      paramsBytes: z.int().min(0),
+      digest: z.string(),
+      reason: z.string(),
+      ...conversationIdentity,
+      origin: TurnOrigin,
+      trustLevel: z.enum(['clean', 'tainted']),
+      createdAt: EpochMs,
+      timeoutMs: z.int().min(0),
+      timestamp,
+    }),
+  }),
+  'approval:resolved': event({
+    category: 'Approvals',
+    visibility: 'admin',
+    summary:
+      'A call of a tool was approved or denied; `system:timeout` denies what nobody decided, `system:dropped` what went with its conversation.',
+    payload: z.strictObject({
+      requestId: z.string(),
+      approved: z.boolean(),
+      approvedBy: z.string(),
+      reason: z.string().optional(),
+      resolvedAt: EpochMs,
       timestamp,
     }),
   }),
@@ -178,6 +221,44 @@ export const events = {
       timestamp,
     }),
   }),
+  'tool:started': event({
+    category: 'Tools',
+    visibility: 'owner',
+    transient: true,
+    summary: 'A tool call of a turn begins.',
+    payload: z.strictObject(toolCall),
+  }),
+  'tool:finished': event({
+    category: 'Tools',
+    visibility: 'owner',
+    transient: true,
+    summary: 'A tool call of a turn ended; with `background` it goes on without its turn.',
+    payload: z.strictObject({ ...toolCall, durationMs: z.int().min(0), outcome: z.enum(['ok', 'error', 'denied', 'background']) }),
+  }),
+  'background_task:promoted': event({
+    category: 'Tools',
+    visibility: 'admin',
+    summary: 'A long tool call goes on in the background, without its turn.',
+    payload: counted,
+  }),
+  'background_task:completed': event({
+    category: 'Tools',
+    visibility: 'admin',
+    summary: 'A call in the background ended, however it ended.',
+    payload: counted,
+  }),
+  'background_task:notified': event({
+    category: 'Tools',
+    visibility: 'admin',
+    summary: 'Results of the background were brought into a turn that was running; `count` is how many.',
+    payload: counted,
+  }),
+  'background_task:reentered': event({
+    category: 'Tools',
+    visibility: 'admin',
+    summary: 'Results of the background came back into their conversation as a turn of their own; `count` is how many.',
+    payload: counted,
+  }),
   'learning:memory_demoted': event({
     category: 'Learning',
     visibility: 'admin',
@@ -201,6 +282,53 @@ export const events = {
     visibility: 'admin',
     summary: 'Turns that memories had been recalled into failed; `count` is the memories that it was booked on.',
     payload: counted,
+  }),
+  'learning:skill_promoted': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'Skills whose turns keep ending well are put first; `count` is how many.',
+    payload: counted,
+  }),
+  'learning:skill_demoted': event({
+    category: 'Learning',
+    visibility: 'admin',
+    summary: 'Skills whose turns keep failing are no longer put in front of questions by themselves; `count` is how many.',
+    payload: counted,
+  }),
+  'skill:loaded': event({
+    category: 'Skills',
+    visibility: 'admin',
+    summary: 'A skill was found, or changed, and can be used; without an agent it is a shared one.',
+    payload: z.strictObject({
+      skillName: z.string(),
+      agentId: AgentId.optional(),
+      source: z.enum(['workspace', 'local', 'uploaded', 'created', 'imported']),
+      timestamp,
+    }),
+  }),
+  'skill:executed': event({
+    category: 'Skills',
+    visibility: 'owner',
+    summary: 'A turn that used a skill ended; `durationMs` is from where it got the skill.',
+    payload: z.strictObject({ skillName: z.string(), agentId: AgentId, durationMs: z.number().min(0), success: z.boolean(), timestamp }),
+  }),
+  'skill:rejected': event({
+    category: 'Skills',
+    visibility: 'admin',
+    summary: 'A skill was refused before it was written, or is not loaded; `violations` are the rules that it breaks.',
+    payload: z.strictObject({
+      skillName: z.string(),
+      agentId: AgentId.optional(),
+      reason: z.string(),
+      violations: z.array(z.string()),
+      timestamp,
+    }),
+  }),
+  'skill:registry_reset': event({
+    category: 'Skills',
+    visibility: 'admin',
+    summary: 'A folder of skills changed and was read again; the counts are what was known of it before.',
+    payload: z.strictObject({ clearedMetadata: z.int().min(0), clearedPromptCache: z.int().min(0), timestamp }),
   }),
   'reflect:admitted': event({
     category: 'Learning',

@@ -27,6 +27,7 @@ export {
   type OperationType,
   operationTypes,
   SessionReset,
+  ToolPattern,
   ToolPolicy,
   toolProfiles,
   windowBudgets,
@@ -36,8 +37,13 @@ export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts'
 export { LogLevel } from './methods/daemon.ts';
 export { type MessageAttachment, type SessionKind, type StoredMessage } from './methods/session.ts';
 export { MemoryEntry, MemoryHit, memoryLimits, MemoryStats } from './methods/memory.ts';
+export { ApprovalId, ApprovalRequest } from './methods/admin-approval.ts';
+export { AuditEntry } from './methods/obs.ts';
+export { type Skill, type SkillFinding, SkillName } from './methods/skills.ts';
 export { TokenId } from './methods/tokens.ts';
+export { McpHeaders, McpServerName, mcpTransports } from './methods/mcp.ts';
 export { ModelCost } from './methods/models.ts';
+export { standardFolders, type TemplateName, templateNames, workspaceLimits } from './methods/workspace.ts';
 export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
 export { openApiDocument, type OpenApiDocument } from './openapi.ts';
 export { openRpcDocument, type OpenRpcContentDescriptor, type OpenRpcDocument, type OpenRpcMethod } from './openrpc.ts';

@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { adminApproval } from './methods/admin-approval.ts';
 import { agent } from './methods/agent.ts';
 import { agents } from './methods/agents.ts';
 import { capabilities } from './methods/capabilities.ts';
@@ -6,19 +7,26 @@ import { config } from './methods/config.ts';
 import { context } from './methods/context.ts';
 import { daemon } from './methods/daemon.ts';
 import { gateway } from './methods/gateway.ts';
+import { link } from './methods/link.ts';
+import { mcp } from './methods/mcp.ts';
 import { memory } from './methods/memory.ts';
 import { memoryLife } from './methods/memory-life.ts';
 import { models } from './methods/models.ts';
+import { obs } from './methods/obs.ts';
 import { rpc } from './methods/rpc.ts';
 import { session } from './methods/session.ts';
+import { skills } from './methods/skills.ts';
 import { system } from './methods/system.ts';
 import { tokens } from './methods/tokens.ts';
+import { tools } from './methods/tools.ts';
 import { usage } from './methods/usage.ts';
+import { workspace } from './methods/workspace.ts';
 
 /** Every registered JSON-RPC method (json-rpc.md §4). A method that is not here answers -32601. */
 export const contract = {
   ...system,
   ...rpc,
+  ...adminApproval,
   ...agent,
   ...agents,
   ...capabilities,
@@ -26,12 +34,18 @@ export const contract = {
   ...context,
   ...daemon,
   ...gateway,
+  ...link,
+  ...mcp,
   ...memory,
   ...memoryLife,
   ...models,
+  ...obs,
   ...session,
+  ...skills,
   ...tokens,
+  ...tools,
   ...usage,
+  ...workspace,
 };
 
 export type Contract = typeof contract;

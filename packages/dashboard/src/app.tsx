@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { createApprovals } from './data/approvals.ts';
 import { createChatStore } from './data/chats.ts';
 import { type Connection, connect, listAgents } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
@@ -7,6 +8,7 @@ import { openLive } from './data/live.ts';
 import { createCallHistory } from './data/past-calls.ts';
 import { createStore } from './data/store.ts';
 import { clearTab, keepToken, takeToken } from './data/token.ts';
+import { createToolActivities } from './data/tool-activity.ts';
 import { createTurnCosts } from './data/turn-costs.ts';
 import { Login } from './login.tsx';
 import { navigate } from './router.ts';
@@ -28,7 +30,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
   const endSession = useCallback(() => {
     const session = current.current;
     current.current = undefined;
-    for (const part of session === undefined ? [] : [session.live, session.chats, session.pastCalls]) part.close();
+    for (const part of session === undefined ? [] : [session.live, session.chats, session.approvals, session.pastCalls]) part.close();
   }, []);
 
   const leave = useCallback(
@@ -60,6 +62,8 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
         turnCosts: createTurnCosts(live, async () =>
           (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),
         ),
+        approvals: createApprovals(connection.client, live, connection.admin),
+        toolActivities: createToolActivities(live),
         pastCalls: createCallHistory(),
         logOut: () => {
           leave();

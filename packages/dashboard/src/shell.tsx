@@ -1,4 +1,4 @@
-import { Component, type ReactNode, useEffect, useRef, useState } from 'react';
+import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
 import { useSession } from './data/context.ts';
 import { AgentsPage } from './pages/agents/agents-page.tsx';
 import { ChatPage } from './pages/chat/chat-page.tsx';
@@ -8,30 +8,44 @@ import { ExplorerPage } from './pages/explorer/explorer-page.tsx';
 import { MemoryPage } from './pages/memory/memory-page.tsx';
 import { SpendPage } from './pages/spend/spend-page.tsx';
 import { TokensPage } from './pages/tokens/tokens-page.tsx';
-import { navigate, usePath } from './router.ts';
+import { mayLeave, navigate, usePath } from './router.ts';
 import { StatusButton } from './status.tsx';
 import { setTheme, theme, type Theme } from './theme.ts';
 import { useStore } from './data/store.ts';
 import { BrandMark, Icon, type IconName } from './ui/icon.tsx';
 import { PageLink } from './ui/link.tsx';
 import { useOverlay } from './ui/overlay.ts';
-import { Empty, Failure, IconButton, Page } from './ui/parts.tsx';
+import { Empty, Failure, IconButton, Page, Skeleton } from './ui/parts.tsx';
 
 interface Section {
   readonly path: string;
   readonly name: string;
   readonly icon: IconName;
   readonly draw: (rest: string | undefined) => ReactNode;
+  /** Only administration has it in its navigation. */
+  readonly adminOnly?: true;
 }
 
-/** All are part of the first load: a page must open while the gateway restarts, and after its build was replaced. */
+/** What is not needed at once; loaded a while after logging in, since a page must open while the gateway restarts, and after its build was replaced. */
+const laterParts = {
+  agent: () => import('./pages/agent/agent-page.tsx'),
+  approvals: () => import('./pages/approvals/approvals-page.tsx'),
+  audit: () => import('./pages/audit/audit-page.tsx'),
+};
+const AgentPage = lazy(async () => ({ default: (await laterParts.agent()).AgentPage }));
+const ApprovalsPage = lazy(async () => ({ default: (await laterParts.approvals()).ApprovalsPage }));
+const AuditPage = lazy(async () => ({ default: (await laterParts.audit()).AuditPage }));
+const laterMs = 4_000;
+
 const sections: readonly Section[] = [
   { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
   { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
   { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
+  { path: '/approvals', name: 'Approvals', icon: 'hand', draw: (id) => <ApprovalsPage wanted={id} />, adminOnly: true },
   { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },
   { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
-  { path: '/agents', name: 'Agents & models', icon: 'agent', draw: () => <AgentsPage /> },
+  { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
+  { path: '/audit', name: 'Audit', icon: 'shield', draw: () => <AuditPage />, adminOnly: true },
   { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },
   { path: '/explorer', name: 'API explorer', icon: 'code', draw: (method) => <ExplorerPage method={method} /> },
 ];
@@ -39,6 +53,7 @@ const sections: readonly Section[] = [
 /** The frame of all pages: navigation, state of the gateway, and the page of the address. */
 export function Shell() {
   const path = usePath();
+  const { admin } = useSession();
   const [menuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const menuButton = useRef<HTMLButtonElement>(null);
@@ -51,6 +66,12 @@ export function Shell() {
   useEffect(() => {
     document.title = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
   }, [section]);
+
+  useEffect(() => {
+    // A help alone: the page itself tells when it cannot be loaded.
+    const timer = setTimeout(() => Object.values(laterParts).forEach((load) => void load().catch(() => undefined)), laterMs);
+    return () => clearTimeout(timer);
+  }, []);
 
   useOverlay(menuOpen, () => {
     setMenuOpen(false);
@@ -86,20 +107,45 @@ export function Shell() {
           <span className="brand-name">Gatehouse</span>
         </div>
         <nav aria-label="Pages">
-          {sections.map((one) => (
-            <PageLink key={one.path} to={one.path} className="nav-item" current={one === section} onFollow={() => setMenuOpen(false)}>
-              <Icon name={one.icon} />
-              {one.name}
-            </PageLink>
-          ))}
+          {sections
+            .filter(({ adminOnly }) => adminOnly !== true || admin)
+            .map((one) => (
+              <PageLink key={one.path} to={one.path} className="nav-item" current={one === section} onFollow={() => setMenuOpen(false)}>
+                <Icon name={one.icon} />
+                {one.name}
+                {one.path === '/approvals' && <PendingCount />}
+              </PageLink>
+            ))}
         </nav>
         <SideFoot />
       </div>
       {menuOpen && <div className="scrim" aria-hidden="true" onClick={() => setMenuOpen(false)} />}
       {/* What lies below the open menu is out of reach for the keyboard too. */}
       <main id="content" ref={main} tabIndex={-1} inert={menuOpen}>
-        <Guard key={section?.path ?? path}>{section === undefined ? path === '/' ? null : <NoSuchPage /> : section.draw(rest)}</Guard>
+        <Guard key={section?.path ?? path}>
+          {section === undefined ? path === '/' ? null : <NoSuchPage /> : <Suspense fallback={<LoadingPage />}>{section.draw(rest)}</Suspense>}
+        </Guard>
       </main>
+    </div>
+  );
+}
+
+/** How many calls wait for somebody to approve them. */
+function PendingCount() {
+  const waiting = useStore(useSession().approvals.state).total;
+  if (waiting === 0) return null;
+  return (
+    <span className="nav-count">
+      {waiting}
+      <span className="visually-hidden"> waiting</span>
+    </span>
+  );
+}
+
+function LoadingPage() {
+  return (
+    <div className="page">
+      <Skeleton lines={5} />
     </div>
   );
 }
@@ -118,7 +164,7 @@ function SideFoot() {
       <StatusButton />
       <div className="side-tools">
         <IconButton icon={icon} label={words} onClick={() => setTheme(to)} />
-        <IconButton icon="leave" label="Log out" onClick={logOut} />
+        <IconButton icon="leave" label="Log out" onClick={() => mayLeave() && logOut()} />
       </div>
     </div>
   );

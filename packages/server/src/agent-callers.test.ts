@@ -81,6 +81,7 @@ beforeEach(async () => {
     resetConversation,
     compact: async () => ({ messageCount: 1, tokensBefore: 1, tokensAfter: 1, summaries: 0, method: 'none' }),
     alone: (_ref, _call, run) => run(),
+    cleared: () => {},
     laneOf: () => ({ running: false, queued: 0 }),
   });
 });

@@ -1,3 +1,4 @@
+import { markTasks } from './features/background/store.ts';
 import { keepReceipt } from './features/receipts/store.ts';
 import { keepResponse } from './features/responses/store.ts';
 import { addMessages } from './features/sessions/store.ts';
@@ -21,4 +22,5 @@ export const commitTurn = operation('turns.commit', async (tx, input: TurnCommit
 async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Promise<void> {
   if (rows?.response !== undefined) await keepResponse(tx, rows.response);
   if (rows?.receipt !== undefined) await keepReceipt(tx, rows.receipt);
+  if (rows?.tasks !== undefined) await markTasks(tx, rows.tasks);
 }

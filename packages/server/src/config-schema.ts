@@ -1,8 +1,13 @@
 import { AgentConfig, AgentId, LogLevel } from '@gatehouse/contract';
 import * as z from 'zod';
+import { ApprovalsConfig } from './features/approvals/config.ts';
 import { BudgetsConfig } from './features/budgets/config.ts';
+import { McpConfig } from './features/mcp/config.ts';
 import { MediaConfig } from './features/media/config.ts';
 import { ObservabilityConfig } from './features/observability/config.ts';
+import { SkillsConfig } from './features/skills/config.ts';
+import { ExecConfig } from './features/shell/config.ts';
+import { LinksConfig, WebSearchConfig } from './features/web/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
 import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
 
@@ -12,10 +17,16 @@ export const RootConfig = z.strictObject({
   providers: ProvidersConfig.default({}).describe('Model providers by id.'),
   models: ModelsConfig.prefault({}).describe('What holds for all models.'),
   agents: z.record(AgentId, AgentConfig).default({}).describe('Agents by id; `default` exists even when it is not listed.'),
+  approvals: ApprovalsConfig.prefault({}).describe('Which calls of tools wait for a person.'),
   budgets: BudgetsConfig.prefault({}).describe('Hard caps over all agents together; each agent has its own beside them.'),
+  exec: ExecConfig.prefault({}).describe('Commands that agents run, in a jail: bounds of each.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
+  mcp: McpConfig.prefault({}).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
   media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),
+  skills: SkillsConfig.prefault({}).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
+  webSearch: WebSearchConfig.prefault({}).describe('Who searches the web for agents.'),
+  links: LinksConfig.prefault({}).describe('Addresses in a text, for `link.process`.'),
   storage: z.strictObject({ driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.') }).prefault({}),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon tells monitoring systems; `/metrics` needs no setting.'),
   logging: z

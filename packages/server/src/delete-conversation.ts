@@ -1,3 +1,5 @@
+import { dropApprovals } from './features/approvals/store.ts';
+import { dropTasks } from './features/background/store.ts';
 import { dropReviewMark } from './features/memory/review-store.ts';
 import { forgetReceipts } from './features/receipts/store.ts';
 import { type Archival, archiveConversation, type ConversationRow } from './features/sessions/store.ts';
@@ -6,7 +8,9 @@ import { operation } from './kernel/db/operation.ts';
 /** Archive, removal, audit row and the answers that idempotency keys would still return, all or none. */
 export const deleteConversation = operation('sessions.delete', async (tx, input: Archival): Promise<ConversationRow> => {
   const conversation = await archiveConversation(tx, input);
+  await dropApprovals(tx, { conversationRef: conversation.ref });
   await forgetReceipts(tx, conversation.ref);
   await dropReviewMark(tx, conversation.ref);
+  await dropTasks(tx, conversation.ref);
   return conversation;
 });

@@ -6,6 +6,7 @@ import { databaseFile } from './kernel/db/sqlite/database-files.ts';
 import { createEventBus } from './kernel/event-bus.ts';
 import type { Environment } from './kernel/config/references.ts';
 import { type HomePaths, homePaths } from './kernel/home-paths.ts';
+import { openJail } from './kernel/jail.ts';
 import { lockHolder } from './kernel/lifecycle/lock-file.ts';
 import { silentLog } from './kernel/log.ts';
 import { checkPrivate, readOwnFile } from './kernel/private-file.ts';
@@ -16,7 +17,7 @@ import { requiredNode } from './required-node.ts';
 import { version } from './version.ts';
 
 export interface Check {
-  readonly name: 'node' | 'home' | 'permissions' | 'config' | 'port' | 'database' | 'models';
+  readonly name: 'node' | 'home' | 'permissions' | 'config' | 'port' | 'database' | 'models' | 'jail';
   readonly status: 'ok' | 'warn' | 'fail';
   readonly detail: string;
   readonly hint?: string;
@@ -55,6 +56,7 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
   await check('port', () => (config === undefined ? warn('not looked at without a configuration') : lookAtPort(config, holder)));
   await check('database', () => lookAtDatabase(paths, holder));
   await check('models', () => (config === undefined ? warn('not looked at without a configuration') : lookAtModels(config, env)));
+  await check('jail', lookAtJail);
   return checks;
 }
 
@@ -102,6 +104,12 @@ async function lookAtDatabase({ dataDir }: HomePaths, holder: number | undefined
     db.close();
   }
   return ok(`${file} is sound`);
+}
+
+async function lookAtJail(): Promise<Finding> {
+  await using jail = await openJail({ clock: systemClock });
+  if (jail.unavailable !== undefined) return warn('no jail for commands and MCP programs: they are refused', jail.unavailable);
+  return ok(`bubblewrap; bounds held by ${jail.bounds === 'cgroup' ? 'control groups' : 'limits of each process and a watcher'}`);
 }
 
 async function lookAtModels(config: RootConfig, env: Environment): Promise<Finding> {

@@ -1,3 +1,5 @@
+import { dropApprovals } from './features/approvals/store.ts';
+import { dropTasks } from './features/background/store.ts';
 import { dropContext } from './features/context/store.ts';
 import { dropReviewMark } from './features/memory/review-store.ts';
 import { type Forgotten, forgetConversationMemories } from './features/memory/store.ts';
@@ -12,6 +14,8 @@ export const resetSession = operation('sessions.reset', async (tx, input: Sessio
   const reset = await leaveBehind(tx, input.ref);
   if (reset === undefined) return 0;
   await dropContext(tx, { conversationId: reset.row.id });
+  await dropTasks(tx, input.ref);
+  await dropApprovals(tx, { conversationRef: input.ref });
   if (input.audit !== undefined) await appendAudit(tx, input.audit);
   return reset.left;
 });
@@ -20,8 +24,10 @@ export const resetSession = operation('sessions.reset', async (tx, input: Sessio
 export const resetConversation = operation('sessions.resetConversation', async (tx, input: Erasure): Promise<Erased> => {
   const found = await eraseMessages(tx, input.ref);
   const { summaries } = found === undefined ? { summaries: 0 } : await dropContext(tx, { conversationId: found.row.id });
+  await dropApprovals(tx, { conversationRef: input.ref });
   await forgetReceipts(tx, input.ref);
   await dropReviewMark(tx, input.ref);
+  await dropTasks(tx, input.ref);
   const forgotten: Forgotten | undefined =
     input.memories === 'keep'
       ? undefined

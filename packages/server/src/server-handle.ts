@@ -1,11 +1,13 @@
 import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
+import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import type { InstallKey } from './kernel/install-key.ts';
 import type { Log } from './kernel/log.ts';
 import type { Logger } from './kernel/logger.ts';
 import type { Redactor } from './kernel/redact.ts';
 import type { RootConfig } from './config-schema.ts';
+import type { McpOffer } from './gateway/mcp/offer.ts';
 import type { Discovery } from './llm/create-models.ts';
 import type { Probe } from './llm/discover.ts';
 import type { Tool } from './runtime/tool.ts';
@@ -24,7 +26,7 @@ export interface ServerOptions {
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
   readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
-  readonly redactor: Pick<Redactor, 'redact' | 'hide'>;
+  readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add'>;
   /** Ends the process when its event loop is held for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;
   /** True when something outside starts the daemon again after its end. */
@@ -41,6 +43,12 @@ export interface ServerOptions {
     readonly badResults?: 'throw' | 'log';
     /** Beside the built-in ones. */
     readonly tools?: readonly Tool[];
+    /** In place of the agents and their workspaces, for suites that test the protocol. */
+    readonly mcpOffer?: McpOffer;
+    /** Names and addresses of the test's own servers. */
+    /** Where archives of repositories come from. */
+    readonly archives?: Pick<Egress, 'request'>;
+    readonly egress?: Pick<EgressOptions, 'resolve' | 'allowAddresses'>;
   };
 }
 

@@ -5,34 +5,38 @@ import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { RootConfig } from './config-schema.ts';
 import { createAgents } from './features/agents/agents.ts';
+import type { Agent } from './features/agents/api.ts';
+import { createBackground } from './features/background/background.ts';
 import { createBudgets } from './features/budgets/budgets.ts';
 import { createContext } from './features/context/context.ts';
 import { createMedia } from './features/media/media.ts';
 import { createEvents } from './features/events/events.ts';
 import { createMemory } from './features/memory/memory.ts';
+import { createMemoryTools } from './features/memory/tool.ts';
 import { createMemoryLife } from './features/memory/memory-life.ts';
 import { createModelMethods } from './features/models/methods.ts';
+import { createAuditQuery } from './features/observability/audit-query.ts';
 import { createMetrics } from './features/observability/metrics.ts';
 import { createReceipts } from './features/receipts/receipts.ts';
 import { createResponses } from './features/responses/responses.ts';
 import { createSessions } from './features/sessions/sessions.ts';
+import { createSessionTools } from './features/sessions/tool.ts';
 import { createSettings } from './features/settings/settings.ts';
 import { startMetrics } from './features/system/metrics.ts';
 import { createSystem } from './features/system/system.ts';
 import { createTokens } from './features/tokens/tokens.ts';
 import { createAnnouncer } from './features/turns/announce.ts';
+import { createToolMethods } from './features/tools/tools.ts';
 import { createTurnMethods } from './features/turns/methods.ts';
 import { defaultAgentOf, modelsFor, ownModel, primaryModel } from './features/turns/resolve-target.ts';
 import { reserveForTurn } from './features/turns/store.ts';
 import { createTurns, type TurnsDeps } from './features/turns/turns.ts';
-import { createWebFetchTool } from './features/web/tool.ts';
-import { createWorkspaceTools } from './features/workspace/tools.ts';
+import { promptFilesFor } from './features/workspace/prompt-files.ts';
 import { createControlSocket } from './gateway/control-socket.ts';
-import { createGateway, type Gateway } from './gateway/app.ts';
+import { createGateway, type Gateway, owner } from './gateway/app.ts';
 import { recordAudit } from './kernel/audit.ts';
 import { systemClock, today } from './kernel/clock.ts';
 import { openDb } from './kernel/db/sqlite/open-db.ts';
-import { createEgress } from './kernel/egress.ts';
 import { createEventBus } from './kernel/event-bus.ts';
 import type { Handlers } from './kernel/handlers.ts';
 import { createLanes } from './kernel/lane.ts';
@@ -50,9 +54,12 @@ import { createInjectionMonitor } from './runtime/injection-monitor.ts';
 import { buildSystemPrompt } from './runtime/prompt.ts';
 import { createRunTurn } from './runtime/run-turn.ts';
 import { selectTools } from './runtime/tool-policy.ts';
+import { createToolActivity } from './runtime/tool-activity.ts';
+import { createToolSet } from './runtime/tool-set.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
+import { createHands } from './server-hands.ts';
 import { createHealth } from './server-health.ts';
-import { serverWarnings } from './start-warnings.ts';
+import { jailWarnings, serverWarnings } from './start-warnings.ts';
 
 /** How long turns that a stop aborts may take to end. */
 const abortedMs = 1_000;
@@ -138,6 +145,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     defaultId: config.routing.defaultAgentId,
     workspacesDir: home.workspacesDir,
     knowsModel: (name) => models.resolve(name) !== undefined,
+    removed: (agentId) => background.api.forgetAgent(agentId),
   });
   const tokens = building.use(
     await createTokens({
@@ -198,13 +206,28 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       operations: { find: findReviewable, read: readReviewable, keep: keepReview, fail: failReview },
     }),
   );
+  const { web, skills, mcp, workspace, approvals, shell, openedJail } = await createHands({
+    building,
+    options,
+    db,
+    bus,
+    clock,
+    agents: agents.api,
+    fence: fence.wrap,
+  });
   const injections = createInjectionMonitor({ bus, clock });
-  const tools = [...createWorkspaceTools(), createWebFetchTool({ egress: createEgress({ clock }) }), ...(overrides.tools ?? [])]
-    .map(metrics.tool)
-    .map((tool) => traces?.tool(tool) ?? tool);
+  const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, toolSet.current());
   const messageRoom = createMessageRoom(countTokens);
-  const systemPrompt: TurnsDeps['systemPrompt'] = (agent, offered, locale) =>
-    buildSystemPrompt({ agent: agent.config, tools: offered, today: today(clock), attended: true, locale });
+  const systemPrompt: TurnsDeps['systemPrompt'] = (agent, offered, { origin, attended, locale }) =>
+    buildSystemPrompt({
+      agent: agent.config,
+      tools: offered,
+      skills: skills.api.promptPart(agent),
+      files: promptFilesFor(origin, workspace.api.promptFiles(agent)),
+      today: today(clock),
+      attended,
+      locale,
+    });
   const roomFor: TurnsDeps['roomFor'] = (agent, [model], offered, system) =>
     model === undefined ? 0 : messageRoom({ model, maxTokens: agent.config.maxTokens, system, tools: offered });
   const context = building.use(
@@ -216,8 +239,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       agents: agents.api,
       work: budgets.work,
       roomOf(agent) {
-        const offered = selectTools(tools, agent.config, 'rpc');
-        return roomFor(agent, [primaryModel(agent, models)], offered, systemPrompt(agent, offered));
+        const offered = selectTools(toolsOf(agent), agent.config, 'rpc');
+        return roomFor(agent, [primaryModel(agent, models)], offered, systemPrompt(agent, offered, { origin: 'rpc', attended: true }));
       },
     }),
   );
@@ -248,10 +271,45 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
         return await run();
       },
       laneOf: lanes.of,
+      cleared: (ref) => background.api.forget(ref),
     }),
   );
+  const background = building.use(
+    await createBackground({
+      db,
+      bus,
+      clock,
+      log: log.module('background'),
+      agents: agents.api,
+      identityOf: (tokenId) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId)),
+      reenter: (request, call) => turns.reenter(request, call),
+    }),
+  );
+  const toolSet = createToolSet(
+    [
+      ...workspace.tools,
+      ...shell.tools,
+      ...web.tools,
+      ...createMemoryTools({ methods: memory.methods, store: memory.api.store }),
+      ...createSessionTools(sessions.methods),
+      background.tool,
+      ...(overrides.tools ?? []),
+    ],
+    [mcp.api.tools, skills.api.tools],
+    (tool) => traces?.tool(metrics.tool(tool)) ?? metrics.tool(tool),
+  );
   const runTurn = metrics.runTurn(
-    createRunTurn({ models: { generate }, clock, fence, log: log.module('turns'), inspect: injections.inspect, hideSecrets: options.redactor.hide }),
+    createRunTurn({
+      models: { generate },
+      clock,
+      fence,
+      background: background.api,
+      activity: createToolActivity({ bus, clock }),
+      gate: approvals.gate,
+      log: log.module('turns'),
+      inspect: injections.inspect,
+      hideSecrets: options.redactor.hide,
+    }),
   );
   const turns = createTurns({
     db,
@@ -264,10 +322,12 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     applyResetPolicy: sessions.applyResetPolicy,
     noticeMessages: sessions.noticeMessages,
     runTurn: traces?.runTurn(runTurn) ?? runTurn,
+    background: background.api,
     openTurn,
     commitTurn,
     budgetOf: budgets.budgetOf,
     memory: memoryLife.recall,
+    skills: skills.api,
     async inLane({ ref, agent, principalId, signal }, run) {
       const lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
       // Every turn passes here, and a `using` declaration costs as much as the lane.
@@ -281,9 +341,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     context: context.api,
     roomFor,
     systemPrompt,
+    refreshPrompt: workspace.api.refresh,
     fence: fence.wrap,
     inspect: injections.inspect,
-    toolsFor: (agent, origin) => selectTools(tools, agent.config, origin),
+    toolsFor: (agent, origin) => selectTools(toolsOf(agent), agent.config, origin),
     v1Tools: config.gateway.compat.tools,
     refuse: lifetime.controlPlaneOnly
       ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it'
@@ -326,8 +387,15 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...memory.methods,
     ...memoryLife.methods,
     ...sessions.methods,
+    ...approvals.methods,
+    ...createAuditQuery({ db, redactText: options.redactor.redact }),
+    ...skills.methods,
+    ...web.methods,
+    ...workspace.methods,
+    ...mcp.methods,
     ...context.methods,
     ...createModelMethods({ models, agents: agents.api, embedding: config.embedding, redactText: options.redactor.redact }),
+    ...createToolMethods({ agents: agents.api, toolsOf }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
   };
 
@@ -355,6 +423,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       receipts: receipts.api,
       events: events.api,
       sessions: sessions.api,
+      version: options.version,
+      mcpOffer: overrides.mcpOffer,
       models,
       primaryModel: (agent) => primaryModel(agent, models),
       agents: agents.api,
@@ -399,7 +469,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   );
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
 
-  const warnings = serverWarnings(config.gateway, lifetime.controlPlaneOnly);
+  const warnings = [...serverWarnings(config.gateway, lifetime.controlPlaneOnly), ...(await jailWarnings(config, openedJail))];
   const owned = building.move();
   return {
     address,
@@ -408,6 +478,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     bus,
     async drain() {
       state = 'draining';
+      background.pause();
       await gateway.drain(config.gateway.drainTimeoutMs);
       turns.abortAll();
       // What was aborted says so to its client and books what it used.

@@ -1,5 +1,7 @@
 import type { RootConfig } from './config-schema.ts';
 import { isUniform } from './features/tokens/secret.ts';
+import type { Jail } from './kernel/jail.ts';
+import { refuseTool } from './runtime/tool-policy.ts';
 
 /** What the server itself does not warn of: only who starts it knows the file and the log. */
 export function startWarnings(
@@ -15,6 +17,16 @@ export function startWarnings(
     if (!context.logModules.includes(name))
       warnings.push(`logging.modules: there is no module "${name}"; there are ${context.logModules.join(', ')}.`);
   return warnings;
+}
+
+/** Whether the agents of the configuration could run commands if there were a jail; a daemon without such agents does not look for one. */
+export async function jailWarnings({ exec, agents }: RootConfig, openJail: () => Promise<Pick<Jail, 'unavailable'>>): Promise<string[]> {
+  const wanting = Object.entries(agents).flatMap(([id, agent]) =>
+    refuseTool({ name: 'exec', risk: 'write' }, agent, 'rpc') === undefined ? [id] : [],
+  );
+  if (!exec.enabled || wanting.length === 0) return [];
+  const { unavailable } = await openJail();
+  return unavailable === undefined ? [] : [`Agents that may run commands (${wanting.slice(0, 5).join(', ')}) are refused: no jail: ${unavailable}`];
 }
 
 /** What the server warns of by itself. */

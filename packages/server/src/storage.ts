@@ -3,6 +3,10 @@ import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { agentMigrations } from './features/agents/migrations.ts';
 import { agentOperations } from './features/agents/store.ts';
+import { backgroundMigrations } from './features/background/migrations.ts';
+import { backgroundOperations } from './features/background/store.ts';
+import { approvalMigrations } from './features/approvals/migrations.ts';
+import { approvalOperations } from './features/approvals/store.ts';
 import { contextMigrations } from './features/context/migrations.ts';
 import { recallOperations } from './features/context/recall-store.ts';
 import { contextOperations } from './features/context/store.ts';
@@ -11,6 +15,8 @@ import { budgetMigrations } from './features/budgets/migrations.ts';
 import { budgetOperations } from './features/budgets/store.ts';
 import { eventMigrations } from './features/events/migrations.ts';
 import { eventOperations } from './features/events/store.ts';
+import { mcpMigrations } from './features/mcp/migrations.ts';
+import { mcpOperations } from './features/mcp/store.ts';
 import { browseOperations } from './features/memory/browse-store.ts';
 import { embeddingCacheOperations } from './features/memory/embedding-cache-store.ts';
 import { embeddingOperations } from './features/memory/embedding-store.ts';
@@ -19,6 +25,7 @@ import { memoryLifeMigrations } from './features/memory/life-migrations.ts';
 import { memoryLifeOperations } from './features/memory/life-store.ts';
 import { memoryMigrations } from './features/memory/migrations.ts';
 import { memorySearchOperations } from './features/memory/search-store.ts';
+import { auditOperations } from './features/observability/audit-store.ts';
 import { responseMigrations } from './features/responses/migrations.ts';
 import { responseOperations } from './features/responses/store.ts';
 import { receiptMigrations } from './features/receipts/migrations.ts';
@@ -29,6 +36,8 @@ import { indexOperations } from './features/sessions/index-store.ts';
 import { resetOperations } from './features/sessions/reset-store.ts';
 import { searchOperations } from './features/sessions/search-store.ts';
 import { sessionOperations } from './features/sessions/store.ts';
+import { skillMigrations } from './features/skills/migrations.ts';
+import { skillOperations } from './features/skills/store.ts';
 import { tokenMigrations } from './features/tokens/migrations.ts';
 import { tokenOperations } from './features/tokens/store.ts';
 import { turnMigrations } from './features/turns/migrations.ts';
@@ -58,9 +67,14 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...embeddingOperations,
   ...embeddingCacheOperations,
   ...turnOperations,
+  ...backgroundOperations,
   ...budgetOperations,
+  ...skillOperations,
   ...tokenOperations,
+  ...approvalOperations,
+  ...auditOperations,
   ...receiptOperations,
+  ...mcpOperations,
   ...eventOperations,
   openTurn,
   commitTurn,
@@ -83,12 +97,16 @@ export const migrations: readonly Migration[] = [
   ...sessionMigrations,
   ...contextMigrations,
   ...turnMigrations,
+  ...backgroundMigrations,
   ...budgetMigrations,
+  ...approvalMigrations,
   ...responseMigrations,
   ...memoryMigrations,
   ...memoryLifeMigrations,
   ...agentMigrations,
+  ...skillMigrations,
   ...tokenMigrations,
+  ...mcpMigrations,
   ...receiptMigrations,
   ...eventMigrations,
 ];

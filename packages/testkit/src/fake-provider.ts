@@ -116,7 +116,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
   function model(wire: Wire, request: FakeRequest, response: ServerResponse) {
     const name = stringField(request.body, 'model') ?? 'mock';
     const stream = isRecord(request.body) && request.body['stream'] === true;
-    const answer = queue.shift() ?? scripted?.(request);
+    const answer = queue.shift() ?? scripted?.(request) ?? callsByName(name, request.body);
     let ended = false;
     response.on('finish', () => (ended = true));
     response.on('close', () => {
@@ -219,6 +219,16 @@ function paceOf(model: string, otherwise: number) {
   const paced = /-p(\d+)$/.exec(model);
   if (paced !== null) return Number(paced[1]);
   return model.endsWith('-fast') ? 0 : otherwise;
+}
+
+/** `mock-calls-50-ls` answers a question with fifty calls of `ls`, and their results with a word: for processes that nothing can be queued for. */
+function callsByName(model: string, body: unknown): FakeAnswer | undefined {
+  const named = /-calls-(\d+)-(\w+)$/.exec(model);
+  if (named === null) return undefined;
+  const [, count, name = ''] = named;
+  const messages = isRecord(body) && Array.isArray(body['messages']) ? body['messages'] : [];
+  if (stringField(messages.at(-1), 'role') === 'tool') return { text: 'Done.' };
+  return { toolCalls: Array.from({ length: Number(count) }, (_, index) => ({ id: `call_${index}`, name, arguments: '{}' })) };
 }
 
 function later(delayMs: number | undefined, response: ServerResponse, run: () => void) {

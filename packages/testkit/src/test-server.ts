@@ -10,6 +10,7 @@ import {
   type EventBus,
   homePaths,
   InstallKey,
+  type McpOffer,
   RootConfig,
   type ServerHandle,
   silentLog,
@@ -25,6 +26,14 @@ export interface TestServerOptions {
   readonly clock?: Clock;
   /** Tools beside the built-in ones. */
   readonly tools?: readonly Tool[];
+  /** Names and addresses of the test's own web servers: nothing else that is not public is reached. */
+  /** In the place of GitHub. */
+  readonly archives?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['archives']>;
+  readonly egress?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['egress']>;
+  /** What MCP clients are offered in place of the agents. */
+  readonly mcpOffer?: McpOffer;
+  /** Live secrets, which the redactor takes out wherever they stand. */
+  readonly secrets?: readonly string[];
   /** A home that exists already; it is kept when the server ends. */
   readonly homeDir?: string;
 }
@@ -75,6 +84,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
     agents: { default: { model: 'mock/mock-fast' }, ...given.agents },
   });
+  const hide = (text: string) => (options.secrets ?? []).reduce((hidden, secret) => hidden.replaceAll(secret, '[REDACTED]'), text);
   const server = await createServer({
     config,
     home: homePaths(homeDir),
@@ -84,11 +94,19 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     env: {},
     log: silentLog,
     logger: { setLevel: () => true, modules: () => [] },
-    redactor: { redact: (text) => text, hide: (text) => text },
+    redactor: { redact: hide, hide, add() {} },
     supervised: false,
     checkConfig: async () => {},
     restart: () => {},
-    overrides: { ...(options.clock && { clock: options.clock }), ...(options.tools && { tools: options.tools }), probe: null, badResults: 'throw' },
+    overrides: {
+      ...(options.clock && { clock: options.clock }),
+      ...(options.tools && { tools: options.tools }),
+      ...(options.egress && { egress: options.egress }),
+      ...(options.archives && { archives: options.archives }),
+      ...(options.mcpOffer && { mcpOffer: options.mcpOffer }),
+      probe: null,
+      badResults: 'throw',
+    },
   });
   const misfits: string[] = [];
   server.bus.listen('all', ({ kind, payload }) => {

@@ -4,7 +4,10 @@ import { TurnOrigin } from './turn.ts';
 /** How a configuration names a model: `provider/modelId`, or a bare model id of any provider. */
 export const ModelName = z.string().min(1).max(512).meta({ id: 'ModelName' });
 
-const ToolPattern = z.string().regex(/^(group:)?[a-z][a-z0-9_]*$/, 'expected a tool name, or group:<name>');
+/** A tool by name, several by the beginning of their names (`mcp__files--*`), or a group. */
+export const ToolPattern = z
+  .string()
+  .regex(/^(?:group:[a-z][a-z0-9_]*|[A-Za-z][A-Za-z0-9_-]{0,63}\*?)$/, 'expected a tool name, the beginning of names followed by *, or group:<name>');
 
 export const toolProfiles = ['none', 'minimal', 'coding', 'messaging', 'supervisor', 'full'] as const;
 
@@ -14,6 +17,16 @@ export const ToolPolicy = z
     profile: z.enum(toolProfiles).default('minimal').describe('Named set of tools to start from.'),
     allow: z.array(ToolPattern).default([]).describe('Tools added to the profile; `group:<name>` adds a group.'),
     deny: z.array(ToolPattern).default([]).describe('Tools taken away; wins over everything.'),
+    discovery: z
+      .strictObject({
+        mode: z
+          .enum(['auto', 'always', 'never'])
+          .default('auto')
+          .describe('Whether the tools of MCP servers are told by group only and found by `discover_tools`; `auto`: when there are many.'),
+        above: z.int().min(1).max(1000).default(40).describe('Number of allowed tools above which `auto` does so.'),
+      })
+      .prefault({})
+      .describe('How the model learns of the tools of MCP servers.'),
   })
   .meta({ id: 'ToolPolicy' });
 export type ToolPolicy = z.output<typeof ToolPolicy>;
@@ -69,6 +82,36 @@ export const AgentMemory = z
       .describe('Limits that `memory.lifecycle` enforces; entries that are pinned or of trust `system` are never evicted.'),
   })
   .meta({ id: 'AgentMemory' });
+
+/** Calls of tools that say of themselves that they may go on in the background. */
+export const AgentBackground = z
+  .strictObject({
+    afterMs: z.int().min(0).max(3_600_000).default(30_000).describe('Milliseconds after which a call goes on in the background; 0: never.'),
+    maxRunning: z.int().min(1).max(64).default(4).describe('Tasks of the agent at once; while there are as many, further calls stay in their turn.'),
+    maxMs: z.int().min(1000).max(86_400_000).default(1_800_000).describe('Deadline of a task from the beginning of its call, in milliseconds.'),
+  })
+  .meta({ id: 'AgentBackground' });
+
+/** What the commands of an agent may do; what is not set is as in the section `exec`. */
+export const AgentExec = z
+  .strictObject({
+    network: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Lets a command that asks for it reach the network, that of this machine and its neighbours included; each such call is one to ask for.',
+      ),
+    env: z
+      .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'expected the name of an environment variable'))
+      .max(64)
+      .default([])
+      .describe("Names of variables of the daemon's environment that commands see; all others are cleared."),
+    memoryMb: z.int().min(16).optional().describe('Memory of a command, in MiB.'),
+    processes: z.int().min(1).optional().describe('Processes and threads of a command at once.'),
+    cpuSeconds: z.int().min(1).optional().describe('Processor time of each process, in seconds.'),
+    fileMb: z.int().min(1).optional().describe('Size of each file that a command writes, in MiB.'),
+  })
+  .meta({ id: 'AgentExec' });
 
 const tokenCap = z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional();
 const dollarCap = z.number().min(0.000_001).max(1_000_000).optional();
@@ -162,16 +205,61 @@ export const AgentConfig = z
       })
       .prefault({}),
     tools: ToolPolicy.prefault({}).describe('Tools of this agent.'),
+    background: AgentBackground.prefault({}).describe('Long tool calls that go on in the background, while the agent goes on with its turn.'),
     originTools: z
       .partialRecord(TurnOrigin, z.array(ToolPattern))
       .default({})
-      .describe('State-changing or outward tools that turns of an untrusted origin (`v1`, `webhook`) may use all the same.'),
+      .describe('State-changing or outward tools that turns of an untrusted origin (`v1`, `webhook`, `mcp`) may use all the same.'),
+    approvals: z
+      .strictObject({
+        trustWorkspace: z
+          .boolean()
+          .default(false)
+          .describe(
+            'Files of the workspace and the output of commands do not count as text from outside: nobody but you and the agent writes there.',
+          ),
+      })
+      .prefault({})
+      .describe(
+        'What the gate before state-changing and outward calls takes for granted about this agent; `approvals` of the whole installation says the rest.',
+      ),
+    exec: AgentExec.prefault({}).describe(
+      'Commands that the agent runs (`exec`); the bounds count up to those of the section `exec` of the installation.',
+    ),
     cacheRetention: z.enum(['none', 'short', 'long']).default('short').describe("How long the provider's prompt cache is asked to keep the prefix."),
     memory: AgentMemory.prefault({}).describe('What the agent remembers over conversations.'),
     session: z
       .strictObject({ reset: SessionReset.prefault({}).describe('When the agent stops seeing what was said before; the messages stay readable.') })
       .prefault({})
       .describe('Conversations of this agent.'),
+    workspace: z
+      .strictObject({
+        promptFiles: z
+          .boolean()
+          .default(true)
+          .describe(
+            'Puts the files of the workspace that describe the agent, its rules and its owner (SOUL.md, AGENTS.md, USER.md …) into the system prompt.',
+          ),
+        maxFileChars: z.int().min(100).max(200_000).default(20_000).describe('Characters of each of these files at most.'),
+      })
+      .prefault({})
+      .describe('The folder in which the agent works.'),
+    skills: z
+      .strictObject({
+        enabled: z.boolean().default(true),
+        allow: z.array(z.string().min(1).max(64)).max(500).default([]).describe('The only skills of this agent; all when empty.'),
+        deny: z.array(z.string().min(1).max(64)).max(500).default([]).describe('Skills taken away; wins over everything.'),
+        maxAutoInject: z
+          .int()
+          .min(0)
+          .max(20)
+          .default(3)
+          .describe(
+            'Skills that fit a message and are put in front of it by themselves. The others of the list are one call of the tool `skill` away.',
+          ),
+      })
+      .prefault({})
+      .describe('Skills: instructions in folders, managed by `skills.*`.'),
     operationModels: z
       .partialRecord(z.enum(operationTypes), OperationModel)
       .default({})

@@ -29,6 +29,6 @@ export const EpochMs = z.int().min(0).meta({ id: 'EpochMs' });
 
 /** Where a turn came from; it bounds what the turn may do. */
 export const TurnOrigin = z
-  .enum(['v1', 'rpc', 'api', 'webhook', 'cron', 'heartbeat', 'channel', 'subagent', 'graph', 'mcp'])
+  .enum(['v1', 'rpc', 'api', 'webhook', 'cron', 'heartbeat', 'channel', 'subagent', 'graph', 'mcp', 'background'])
   .meta({ id: 'TurnOrigin' });
 export type TurnOrigin = z.output<typeof TurnOrigin>;

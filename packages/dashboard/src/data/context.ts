@@ -1,9 +1,11 @@
 import { createContext, use } from 'react';
+import type { Approvals } from './approvals.ts';
 import type { ChatStore } from './chats.ts';
 import type { Connection } from './connect.ts';
 import type { LiveEvents } from './live.ts';
 import type { Store } from './store.ts';
 import type { CallHistory } from './past-calls.ts';
+import type { ToolActivities } from './tool-activity.ts';
 import type { TurnCosts } from './turn-costs.ts';
 
 /** What all pages share while somebody is logged in. */
@@ -14,6 +16,8 @@ export interface Session extends Connection {
   readonly chats: ChatStore;
   /** What turns cost, as far as this tab has heard of it. */
   readonly turnCosts: Store<TurnCosts>;
+  readonly approvals: Approvals;
+  readonly toolActivities: Store<ToolActivities>;
   readonly pastCalls: CallHistory;
   readonly logOut: () => void;
 }

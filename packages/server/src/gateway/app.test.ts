@@ -74,13 +74,23 @@ describe('the order of checks', () => {
       any: Object.keys(testTokens),
       v1: ['rpc', 'api', 'all', 'empty'],
       rpc: ['rpc', 'admin', 'all', 'empty'],
+      'mcp-client': ['mcp', 'all', 'empty'],
     };
     it.each(cells)('%s %s %s %s', async (_name, path, route, token) => {
       const secret = testTokens[token as keyof typeof testTokens];
-      const response = route.method === 'POST' ? await post(fixture.address + path, secret, {}) : await get(fixture, path, secret);
+      const headers = { authorization: `Bearer ${secret}` };
+      const response =
+        route.method === 'POST'
+          ? await post(fixture.address + path, secret, {})
+          : await fetch(fixture.address + path, { method: route.method, headers });
       const passes = opens[route.scope]?.includes(token) ?? false;
       expect(response.status === 403).toBe(!passes);
-      if (!passes)
+      if (!passes && route.family === 'rpc')
+        expect(await response.json()).toMatchObject({
+          jsonrpc: '2.0',
+          error: { message: `Insufficient scope: requires '${route.scope}'`, data: { code: 'insufficient_scope', required: route.scope } },
+        });
+      else if (!passes)
         expect(await response.json()).toEqual(
           route.family === 'v1'
             ? { error: { message: "Insufficient scope: requires 'rpc' or 'api'", type: 'permission_error', param: null, code: null } }

@@ -29,6 +29,9 @@ import { createRouteHandlers } from './handlers.ts';
 import { callIds, HttpCall, isHandedOver, splitTarget } from './http-call.ts';
 import { createRateLimiter } from './limits.ts';
 import { createListener, protocolFailure, writeRaw } from './listener.ts';
+import { createMcpRoute } from './mcp/route.ts';
+import type { McpEndpoint } from './mcp/endpoint.ts';
+import type { McpOffer } from './mcp/offer.ts';
 import { createOriginPolicy, namesLoopback } from './origin.ts';
 import { sendError } from './reply.ts';
 import { createRouter } from './router.ts';
@@ -51,9 +54,13 @@ export interface GatewayDeps {
   readonly responses: ResponsesApi;
   readonly receipts: ReceiptsApi;
   readonly events: EventsApi;
-  readonly sessions: Pick<SessionsApi, 'said'>;
+  readonly sessions: Pick<SessionsApi, 'said' | 'target'>;
   readonly models: Models;
   readonly agents: AgentsApi;
+  /** Of the program, as MCP clients are told. */
+  readonly version: string;
+  /** What MCP clients are offered; the agents and their workspaces when absent. */
+  readonly mcpOffer?: McpOffer | undefined;
   /** Fails with `precondition_failed` when no configured provider has the model of the agent. */
   readonly primaryModel: (agent: Agent) => ModelInfo;
   /** Absent: `/v1/embeddings` answers 404. */
@@ -92,7 +99,8 @@ export interface Gateway extends AsyncDisposable {
 }
 
 /** Who can open the owner-only socket owns the installation. No token has this id: it contains a colon. */
-const owner: Identity = { principalId: 'owner', tokenId: 'local:owner', scopes: ['*'] };
+/** Whoever speaks through the control socket. */
+export const owner: Identity = { principalId: 'owner', tokenId: 'local:owner', scopes: ['*'] };
 
 /** How long a client may leave a complete answer untaken before its socket is cut. */
 const untakenMs = 30_000;
@@ -109,7 +117,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
   const dashboard = createDashboardRoutes({ web: config.web, homeDir: deps.homeDir, log });
   const eventStreams = createEventStreams({ events: deps.events, clock, log, maxStreams: config.maxEventStreams });
-  const handlers = createRouteHandlers(deps, { dispatch, limiter, dashboard, eventStreams, draining: () => draining });
+  const mcp = createMcpRoute({ load: loadMcp, limits: config.mcp, bodyLimit: config.httpBodyLimitBytes, limiter, clock });
+  const handlers = createRouteHandlers(deps, { dispatch, limiter, dashboard, eventStreams, mcp, draining: () => draining });
   const door = createWebSocketDoor({
     ...deps,
     dispatch,
@@ -127,6 +136,13 @@ export function createGateway(deps: GatewayDeps): Gateway {
   let draining = false;
   let onSettled: (() => void) | undefined;
   let cancelSweep = clock.after(sweepMs, sweep);
+
+  /** Nothing of it is loaded before somebody speaks MCP. */
+  async function loadMcp(): Promise<McpEndpoint> {
+    const [{ createMcpEndpoint }, { createAgentsOffer }] = await Promise.all([import('./mcp/endpoint.ts'), import('./mcp/agents-offer.ts')]);
+    const offer = deps.mcpOffer ?? createAgentsOffer({ ...deps, refuseOverload: () => refuseOverload(deps.overload) });
+    return createMcpEndpoint({ offer, limits: config.mcp, version: deps.version, clock, log, keepAliveMs: deps.keepAliveMs });
+  }
 
   /** The order in which every request is checked; each step may end it. */
   async function serve(call: HttpCall, address: ClientAddress): Promise<void> {
@@ -273,6 +289,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   tokens.onRevoked((tokenId) => {
     const ended = new AppError('unauthenticated', 'The token of this stream was revoked or has expired');
     for (const call of open.members()) if (call.streams && call.identity?.tokenId === tokenId) call.cutStream(ended);
+    mcp.endToken(tokenId);
   });
 
   /** Nothing in node ends a connection whose client does not read an answer that is complete. */
@@ -297,6 +314,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     draining = true;
     server.closeIdleConnections();
     for (const call of open.members()) if (!call.outgoing.headersSent) call.setHeader('connection', 'close');
+    mcp.drain();
     door.drain();
   }
 
@@ -335,6 +353,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       following?.[Symbol.dispose]();
       eventStreams.end();
       for (const call of open.members()) call.cut();
+      await mcp[Symbol.asyncDispose]();
       door.terminate();
       for (const socket of guard.all()) socket.destroy();
     },

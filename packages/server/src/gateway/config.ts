@@ -1,6 +1,7 @@
 import { TokenId, TokenScope } from '@gatehouse/contract';
 import * as z from 'zod';
 import { isAddressRange } from './address.ts';
+import { McpConfig } from './mcp/config.ts';
 
 const Window = (maxRequests: number) =>
   z.strictObject({
@@ -73,6 +74,7 @@ export const GatewayConfig = z.strictObject({
   wsMaxInFlight: z.int().min(1).max(10_000).default(64).describe('Calls that one connection may have running.'),
   maxConnections: z.int().min(1).max(1_000_000).default(10_000).describe('Open sockets in all.'),
   maxEventStreams: z.int().min(1).max(1_000_000).default(5_000).describe('Open streams of /api/events in all; one token may hold half of them.'),
+  mcp: McpConfig.prefault({}),
   drainTimeoutMs: z.int().min(0).max(3_600_000).default(60_000).describe('How long a stop waits for running turns, in milliseconds.'),
   compat: z
     .strictObject({

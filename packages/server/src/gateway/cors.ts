@@ -15,6 +15,7 @@ const exposed = [
   'content-range',
   'content-disposition',
   'location',
+  'mcp-session-id',
 ].join(', ');
 
 /** Lets a page of `origin`, which was checked before, read the answer. */

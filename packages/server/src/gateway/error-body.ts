@@ -50,5 +50,5 @@ export function retryAfterSeconds(error: AppError): number | undefined {
 /** Which shape errors below a path have, also where no route is. */
 export function familyOf(path: string): RouteFamily {
   if (path === '/v1' || path.startsWith('/v1/')) return 'v1';
-  return path === '/rpc' || path === '/ws' ? 'rpc' : 'api';
+  return path === '/rpc' || path === '/ws' || path === '/mcp' ? 'rpc' : 'api';
 }

@@ -15,6 +15,7 @@ import { createDocumentRoute } from './routes/documents.ts';
 import { createMetricsRoute } from './routes/metrics.ts';
 import { createHealthRoute } from './routes/health.ts';
 import { createMediaRoutes } from './routes/media.ts';
+import type { McpRoute } from './mcp/route.ts';
 import { createResponseRoute } from './routes/responses/create.ts';
 import { createStoredResponseRoutes } from './routes/responses/stored.ts';
 import { createChatRoute } from './routes/v1-chat.ts';
@@ -33,6 +34,7 @@ export function createRouteHandlers(
     readonly limiter: RateLimiter;
     readonly dashboard: DashboardRoutes;
     readonly eventStreams: EventStreams;
+    readonly mcp: McpRoute;
     readonly draining: () => boolean;
   },
 ): RouteHandlers {
@@ -71,6 +73,9 @@ export function createRouteHandlers(
     media: mediaRoutes.get,
     mediaInfo: mediaRoutes.info,
     mediaDelete: mediaRoutes.remove,
+    mcp: parts.mcp.serve,
+    mcpStream: parts.mcp.serve,
+    mcpEnd: parts.mcp.serve,
     metrics: createMetricsRoute(deps.metrics),
     asyncapi: createDocumentRoute(documents.asyncapi),
     openapi: createDocumentRoute(documents.openapi),

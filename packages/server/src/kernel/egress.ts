@@ -1,12 +1,9 @@
-import type { LookupAddress } from 'node:dns';
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
 import { finished, type Readable } from 'node:stream';
 import { constants as zlib, createBrotliDecompress, createGunzip } from 'node:zlib';
-import type { buildConnector, Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { AppError } from './app-error.ts';
+import { createCheckedDial, type DialRules } from './checked-dial.ts';
 import type { Clock } from './clock.ts';
-import { isPublicAddress } from './public-address.ts';
 
 export interface EgressRequest {
   readonly url: string;
@@ -19,6 +16,8 @@ export interface EgressRequest {
   /** Deadline of the whole, redirects and body included. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Asked before a redirect is followed; throws to refuse it. */
+  readonly follow?: (to: URL) => void;
   /** Asked before the body is read; throws to refuse it. */
   readonly accept?: (head: EgressHead) => void;
 }
@@ -46,19 +45,13 @@ export interface Egress {
   request(request: EgressRequest): Promise<EgressResponse>;
 }
 
-export interface EgressOptions {
+export interface EgressOptions extends DialRules {
   readonly clock: Clock;
   readonly userAgent?: string;
-  /** Ports that may be asked; a request must not reach a mail server or a database. */
-  readonly ports?: readonly number[];
-  readonly resolve?: (hostname: string) => Promise<readonly string[]>;
-  /** `address:port` pairs, as dialled, that are reached although they are not public; for test servers on the loopback. */
-  readonly allowAddresses?: readonly string[];
 }
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const maxRedirects = 3;
-const maxDialledAddresses = 3;
 /** Small bodies may compress well; from here on a ratio beyond 100 is a bomb. */
 const bombFloorBytes = 1024 * 1024;
 const maxRatio = 100;
@@ -66,9 +59,7 @@ const maxRatio = 100;
 const ownHeaders = /^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|expect|keep-alive|accept-encoding|proxy-.*)$/i;
 
 export function createEgress(options: EgressOptions): Egress {
-  const ports = new Set(options.ports ?? [80, 443, 8080, 8443]);
-  const allowed = new Set(options.allowAddresses ?? []);
-  const resolve = options.resolve ?? resolveByDns;
+  const dial = createCheckedDial(options);
 
   function parseTarget(text: string, base?: string): URL {
     const url = URL.parse(text, base);
@@ -76,32 +67,6 @@ export function createEgress(options: EgressOptions): Egress {
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refused(url, 'only http and https are reached');
     if (url.username !== '' || url.password !== '') throw refused(url, 'a URL with credentials is not followed');
     return url;
-  }
-
-  /** The addresses to dial, all of them checked: one private address among public ones is how rebinding begins. */
-  async function addressesOf(hostname: string, port: number): Promise<readonly string[]> {
-    const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
-    const addresses = isIP(literal) === 0 ? await resolve(literal) : [literal];
-    if (addresses.length === 0) throw new AppError('unavailable', `The host ${hostname} was not found`);
-    for (const address of addresses) {
-      const dialled = isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
-      if (allowed.has(dialled)) continue;
-      if (!ports.has(port)) throw new AppError('denied', `Port ${port} is not reached`);
-      if (!isPublicAddress(address)) throw new AppError('denied', `The address of ${hostname} is not public`);
-    }
-    return addresses.slice(0, maxDialledAddresses);
-  }
-
-  function createConnector(build: typeof buildConnector, timeout: number): buildConnector.connector {
-    const dial = build({ timeout: Math.min(timeout, 10_000), allowH2: false });
-    return (target, callback) => {
-      // Port 0 is a port: were it taken for "none", the default port would be dialled unchecked.
-      const port = target.port === '' ? defaultPort(target.protocol) : Number(target.port);
-      addressesOf(target.hostname, port).then(
-        (addresses) => dialFirst(dial, target, addresses, callback),
-        (error: unknown) => callback(error instanceof Error ? error : new Error('refused'), null),
-      );
-    };
   }
 
   async function hop(
@@ -115,7 +80,7 @@ export function createEgress(options: EgressOptions): Egress {
     const { Client, buildConnector } = await import('./undici.ts');
     // A client for each hop: a pooled socket would outlive the check of its address and cost memory per host.
     const client = new Client(url.origin, {
-      connect: createConnector(buildConnector, deadline.leftMs()),
+      connect: dial.connector(buildConnector, Math.min(deadline.leftMs(), 10_000)),
       maxHeaderSize: 16_384,
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -154,6 +119,7 @@ export function createEgress(options: EgressOptions): Egress {
           if ('body' in answer) return answer;
           if (redirects === maxRedirects) throw new AppError('unavailable', `More than ${maxRedirects} redirects`);
           const next = parseTarget(answer.location, url.href);
+          request.follow?.(next);
           if (next.origin !== url.origin) own = [];
           // 307 and 308 repeat the request; to another origin a body is not handed on.
           if (method === 'POST' && (answer.status < 307 || next.origin !== url.origin)) method = 'GET';
@@ -167,32 +133,8 @@ export function createEgress(options: EgressOptions): Egress {
   };
 }
 
-function defaultPort(protocol: string): number {
-  return protocol === 'https:' ? 443 : 80;
-}
-
 function refused(url: URL, why: string): AppError {
   return new AppError('denied', `${url.protocol}//${url.host} is refused: ${why}`);
-}
-
-async function resolveByDns(hostname: string): Promise<readonly string[]> {
-  const found: LookupAddress[] = await lookup(hostname, { all: true, order: 'ipv4first' });
-  return found.map((each) => each.address);
-}
-
-/** Dials the addresses one after the other, under the name that the caller asked for (SNI, certificate, Host). */
-function dialFirst(
-  dial: buildConnector.connector,
-  target: buildConnector.Options,
-  addresses: readonly string[],
-  callback: buildConnector.Callback,
-): void {
-  const [address, ...rest] = addresses;
-  if (address === undefined) throw new RangeError('no address');
-  dial({ ...target, hostname: address }, (...answer) => {
-    if (answer[0] !== null && rest.length > 0) dialFirst(dial, target, rest, callback);
-    else callback(...answer);
-  });
 }
 
 interface Deadline extends Disposable {

@@ -13,6 +13,8 @@ export interface HomePaths {
   readonly backupsDir: string;
   /** Stored media and their sidecars. */
   readonly mediaDir: string;
+  /** Skills that all agents share; made with the first one. */
+  readonly skillsDir: string;
   /** Owner-only control socket. */
   readonly socketFile: string;
 }
@@ -27,6 +29,7 @@ export function homePaths(dir: string): HomePaths {
     workspacesDir: join(dir, 'workspaces'),
     backupsDir: join(dir, 'backups'),
     mediaDir: join(dir, 'media'),
+    skillsDir: join(dir, 'skills'),
     socketFile: join(dir, 'gatehouse.sock'),
   };
 }

@@ -8,7 +8,9 @@ export type KeyPurpose =
   /** Digests of access tokens in the database. */
   | 'pepper'
   /** Markers around untrusted text of `/v1`. */
-  | 'fence';
+  | 'fence'
+  /** Headers of stored MCP servers in the database. */
+  | 'mcp';
 
 /** The root key of an installation. It never shows itself: not in logs, not in JSON, not in the inspector. */
 export class InstallKey {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, opendir, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { AppError } from './app-error.ts';
 
@@ -26,7 +26,7 @@ function notHere(): AppError {
  * The names of which a relative path from outside consists. Fails with `not_found` on anything that is absolute,
  * climbs, is encoded, is not in NFC, or could mean something else to another layer or system.
  */
-function parseRelativePath(text: string): readonly string[] {
+export function parseRelativePath(text: string): readonly string[] {
   if (text === '' || Buffer.byteLength(text) > maxPathBytes || !text.isWellFormed() || encoded.test(text)) throw notHere();
   const names = text.split('/').filter((name, index) => !(name === '.' && index === 0));
   if (names.length === 0 || names.length > maxDepth || names[0] === '~') throw notHere();
@@ -45,8 +45,13 @@ function parseRelativePath(text: string): readonly string[] {
   return names;
 }
 
+/** The path as its names alone, without a leading "./". Fails with `not_found` on what no function here would open. */
+export function plainPath(text: string): string {
+  return parseRelativePath(text).join('/');
+}
+
 /** A directory held open: names are looked up below the descriptor, so that a path swapped meanwhile changes nothing. */
-interface Directory extends AsyncDisposable {
+export interface Directory extends AsyncDisposable {
   /** Path of `name` for the system calls. */
   at(name: string): string;
   sync(): Promise<void>;
@@ -58,7 +63,7 @@ const noBlock = constants.O_NONBLOCK ?? 0;
 /** `/proc/self/fd/N/name` is what `openat` is elsewhere; other systems compare the real path after opening. */
 const descriptorPaths = process.platform === 'linux' && existsSync('/proc/self/fd');
 
-async function openDirectory(root: string, names: readonly string[], make: boolean): Promise<Directory> {
+export async function openDirectory(root: string, names: readonly string[], make: boolean): Promise<Directory> {
   return descriptorPaths ? openByDescriptor(root, names, make) : openByRealPath(root, names, make);
 }
 
@@ -112,7 +117,7 @@ const meansNotHere = new Set([
   'ENOTEMPTY',
 ]);
 
-async function hidingWhy<T>(work: () => Promise<T>): Promise<T> {
+export async function hidingWhy<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -283,6 +288,74 @@ export async function listInside(
   } catch (error) {
     if (error instanceof AppError && error.code === 'not_found') return [];
     throw error;
+  }
+}
+
+export interface FolderEntry {
+  readonly name: string;
+  readonly kind: 'file' | 'directory';
+  /** Bytes; 0 of a directory. */
+  readonly size: number;
+  readonly mtimeMs: number;
+}
+
+/**
+ * What can be used directly in a folder inside `root` (`.` is `root` itself), in no order: plain files and directories
+ * whose names could be asked for, no links and nothing special. Beyond `limit` entries it stops, and `more` is true.
+ * Fails with `not_found` where `openInside` would.
+ */
+export async function listFolderInside(
+  root: string,
+  relative: string,
+  limit: number,
+): Promise<{ readonly entries: readonly FolderEntry[]; readonly more: boolean }> {
+  const names = relative === '.' ? [] : parseRelativePath(relative);
+  return hidingWhy(async () => {
+    await using directory = await openDirectory(root, names, false);
+    const entries: FolderEntry[] = [];
+    for await (const { name } of await opendir(directory.at('.'), { bufferSize: 256 })) {
+      if (!isPlainName(name)) continue;
+      if (entries.length === limit) return { entries, more: true };
+      const stat = await lstat(directory.at(name)).catch(() => undefined);
+      if (stat?.isDirectory() === true) entries.push({ name, kind: 'directory', size: 0, mtimeMs: stat.mtimeMs });
+      else if (stat?.isFile() === true && stat.nlink === 1) entries.push({ name, kind: 'file', size: stat.size, mtimeMs: stat.mtimeMs });
+    }
+    return { entries, more: false };
+  });
+}
+
+function isPlainName(name: string): boolean {
+  try {
+    return parseRelativePath(name).length === 1;
+  } catch {
+    return false;
+  }
+}
+
+/** What has this name inside `root`: `other` is a link or something special, also on the way to it; `missing` leaves room for a new file. */
+export async function entryInside(root: string, relative: string): Promise<'file' | 'directory' | 'missing' | 'other'> {
+  const names = parseRelativePath(relative);
+  try {
+    await using directory = await openDirectory(root, names.slice(0, -1), false);
+    const stat = await lstat(directory.at(names.at(-1) ?? ''));
+    if (stat.isDirectory()) return 'directory';
+    return stat.isFile() && stat.nlink === 1 ? 'file' : 'other';
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'missing';
+    if (error instanceof Error && 'code' in error && typeof error.code === 'string' && meansNotHere.has(error.code)) return 'other';
+    if (error instanceof AppError && error.code === 'not_found') return 'other';
+    throw error;
+  }
+}
+
+/** Makes folders (0700) inside `root`, which is made as well; those that are there stay as they are. Fails with `not_found` where something else has the name. */
+export async function makeFoldersInside(root: string, folders: readonly string[]): Promise<void> {
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  for (const folder of folders) {
+    const names = parseRelativePath(folder);
+    await hidingWhy(async () => {
+      await using _directory = await openDirectory(root, names, true);
+    });
   }
 }
 

@@ -1,24 +1,31 @@
 import { AppError } from '../kernel/app-error.ts';
-import type { Clock } from '../kernel/clock.ts';
 import { parseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
 import type { ModelMessage, ToolCall } from '../llm/model.ts';
 import { cutMiddle } from './bound-text.ts';
 import type { Fence } from './fence.ts';
 import type { InspectedText } from './injection-monitor.ts';
+import { deferredBy, discoverToolName } from './discovery.ts';
 import { fileReader, maxResultCharacters, offLoad, offLoadFrom } from './off-load.ts';
-import type { Tool, ToolContext, ToolResult } from './tool.ts';
-import { refuseTool } from './tool-policy.ts';
+import { runTool, type RunToolDeps } from './run-tool.ts';
+import type { ActivityOutcome, ToolActivity } from './tool-activity.ts';
+import type { ToolGate } from './tool-gate.ts';
+import type { Tool, ToolResult } from './tool.ts';
+import { authorityOf, refuseTool } from './tool-policy.ts';
+import { toolsByName } from './tools-by-name.ts';
 import type { TurnInput } from './turn.ts';
 
-export interface CallToolsDeps {
-  readonly clock: Clock;
+export interface CallToolsDeps extends RunToolDeps {
   readonly fence: Fence;
   readonly log: Log;
   /** Looks at what the outside world answered; see `InjectionMonitor`. */
   readonly inspect?: (text: string, about: InspectedText) => unknown;
   /** Takes the live secrets of the installation out: a tool that comes upon one hands it on to no model and no stored message. */
   readonly hideSecrets?: (text: string) => string;
+  /** Stands before each call that policy allows; see `createToolGate`. */
+  readonly gate?: ToolGate;
+  /** Told of each call as it begins; undefined, and nothing more to tell, while nobody looks on. */
+  readonly activity?: ToolActivity;
 }
 
 export interface ToolRun {
@@ -27,6 +34,10 @@ export interface ToolRun {
   readonly signal: AbortSignal;
   /** Calls `input.beforeOnce`, the first time. */
   readonly beforeOnce: () => Promise<void>;
+  /** What the turn has added before this step. */
+  readonly added?: readonly ModelMessage[];
+  /** Tools that the model is told of from its next step on. */
+  readonly loaded?: Set<Tool>;
 }
 
 const maxCallsPerStep = 64;
@@ -42,7 +53,7 @@ export async function callTools(deps: CallToolsDeps, run: ToolRun, calls: readon
   for (let at = 0; at < taken.length;) {
     let end = at + 1;
     if (isPure(run, taken[at])) while (end - at < maxParallel && isPure(run, taken[end])) end += 1;
-    results.push(...(await Promise.all(taken.slice(at, end).map((call) => callTool(deps, run, call)))));
+    results.push(...(await Promise.all(taken.slice(at, end).map((call) => callTool(deps, run, call, results)))));
     at = end;
   }
   for (const call of calls.slice(maxCallsPerStep))
@@ -51,23 +62,35 @@ export async function callTools(deps: CallToolsDeps, run: ToolRun, calls: readon
 }
 
 function findTool(run: ToolRun, name: string): Tool | undefined {
-  return run.input.tools.find((tool) => tool.name === name);
+  const tools = toolsByName(run.input.tools);
+  const tool = tools.get(name);
+  if (tool !== undefined) return tool;
+  // One that the model knows from before, or guessed: it has the right to it, so it is not sent to look for it.
+  const found = deferredBy(tools.get(discoverToolName)).get(name);
+  if (found !== undefined) run.loaded?.add(found);
+  return found;
 }
 
 function isPure(run: ToolRun, call: ToolCall | undefined): boolean {
   return call !== undefined && findTool(run, call.name)?.effect === 'pure';
 }
 
-async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Promise<ModelMessage> {
-  const result = await resultOf(deps, run, call);
+async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall, before: readonly ModelMessage[]): Promise<ModelMessage> {
+  const result = await resultOf(deps, run, call, before);
+  for (const tool of result.loads ?? []) run.loaded?.add(tool);
+  return toMessage(call, { ...result, content: await toText(deps, run, call, result) });
+}
+
+/** A result as the model reads it and as it is stored: without secrets, bounded, and fenced where it is from outside. */
+async function toText(deps: CallToolsDeps, run: ToolRun, call: ToolCall, result: ToolResult): Promise<string> {
   const content = result.content.toWellFormed();
   const { shown, pointer } = await boundResult(deps, run, call, deps.hideSecrets?.(content) ?? content);
   const behind = (text: string) => (pointer === undefined ? text : `${text}\n${pointer}`);
-  if (result.outside === undefined) return toMessage(call, { ...result, content: behind(shown) });
+  if (result.outside === undefined) return behind(shown);
   const { agentId, traceId } = run.input;
   deps.inspect?.(shown, { source: 'tool_output', principalId: `tool:${call.name}`, agentId, traceId });
   // The marker is stored with the message, so that the text is the same whenever the conversation is sent again.
-  return toMessage(call, { ...result, content: behind(deps.fence.wrap(shown, { source: result.outside.source }, deps.fence.newMarker())) });
+  return behind(deps.fence.wrap(shown, { source: result.outside.source }, deps.fence.newMarker()));
 }
 
 /** A long result goes to a file that the model can read on in, when it has the tool for that; without it the middle is lost. */
@@ -84,7 +107,7 @@ async function boundResult(deps: CallToolsDeps, run: ToolRun, call: ToolCall, co
   return { shown: cutMiddle(content, maxResultCharacters) };
 }
 
-async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Promise<ToolResult> {
+async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, results: readonly ModelMessage[]): Promise<ToolResult> {
   const { input, signal } = run;
   if (signal.aborted) return failure('Not run: the turn was stopped');
   const tool = findTool(run, call.name);
@@ -93,23 +116,68 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall): Prom
       `There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${[...input.tools, ...(input.clientTools ?? [])].map((each) => each.name).join(', ') || 'none'}`,
     );
   // Checked again where it counts: what the model was shown is no authority.
-  const refusal = refuseTool(tool, input.agent, input.origin);
+  const refusal = refuseTool(tool, input.agent, authorityOf(input));
   if (refusal !== undefined) {
+    deps.activity?.(input, call, tool.name)?.('denied');
     deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, origin: input.origin, refusal }, 'tool call refused by policy');
     return failure(`The tool "${tool.name}" is not allowed here`);
   }
   const args = parseArguments(tool, call.arguments);
   if ('problem' in args) return failure(args.problem);
+  const failed = (error: unknown) => failureOf(deps, input, tool, error);
+  let finished: ReturnType<ToolActivity>;
+  let outcome: ActivityOutcome = 'error';
   try {
+    const description = describe(tool, args.value);
+    const before = () => [...input.messages, ...(run.added ?? [])];
+    const decision = deps.gate?.({ tool, args: args.value, turn: input, before, results, signal });
+    const refused = decision === undefined ? undefined : await decision;
+    if (refused?.allowed === false) {
+      deps.activity?.(input, call, description)?.('denied');
+      return failure(refused.message);
+    }
+    finished = deps.activity?.(input, call, description);
     if (tool.effect === 'once') await run.beforeOnce();
-    return await runWithDeadline(deps.clock, tool, args.value, run);
+    const result = await runTool(deps, {
+      input,
+      tool,
+      call,
+      args: args.value,
+      description,
+      signal,
+      failed,
+      toText: (late) => toText(deps, run, call, { ...late, outside: late.outside ?? { source: `tool ${tool.name}` } }),
+    });
+    outcome = result.isPromoted === true ? 'background' : result.isError === true ? 'error' : 'ok';
+    return result;
   } catch (error) {
-    // Only an AppError has words that are meant for others.
-    if (error instanceof AppError && error.code !== 'internal') return failure(error.message);
-    deps.log.error({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, error }, 'tool failed');
-    return failure(`The tool "${tool.name}" failed`);
+    return failed(error);
+  } finally {
+    finished?.(outcome);
   }
 }
+
+function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unknown): ToolResult {
+  // Only an AppError has words that are meant for others.
+  if (error instanceof AppError && error.code !== 'internal') return failure(error.message);
+  deps.log.error({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, error }, 'tool failed');
+  return failure(`The tool "${tool.name}" failed`);
+}
+
+const descriptionCharacters = 200;
+
+/** One line for people. What a tool says of a call holds words of the model, so it is bounded and cleaned here. */
+function describe(tool: Tool, args: unknown): string {
+  const words = tool.describe?.(args) ?? tool.name;
+  return words.length <= descriptionCharacters && !/[\p{C}\p{Zl}\p{Zp}]/u.test(words) ? words : oneLine(words);
+}
+
+const oneLine = (words: string) =>
+  words
+    .slice(0, descriptionCharacters)
+    .toWellFormed()
+    .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
+    .trim();
 
 function parseArguments(tool: Tool, text: string): { readonly value: unknown } | { readonly problem: string } {
   let json: unknown;
@@ -125,37 +193,6 @@ function parseArguments(tool: Tool, text: string): { readonly value: unknown } |
     .slice(0, 5)
     .map((issue) => `${issue.path.length === 0 ? '(arguments)' : issue.path.join('.')}: ${issue.message}`);
   return { problem: `The arguments of "${tool.name}" are wrong: ${issues.join('; ')}` };
-}
-
-/** Does not wait for a tool that ignores its signal. */
-async function runWithDeadline(clock: Clock, tool: Tool, args: unknown, { input, signal }: ToolRun): Promise<ToolResult> {
-  const controller = new AbortController();
-  const over = Promise.withResolvers<ToolResult>();
-  const uncertain = tool.effect === 'pure' ? '' : '; it may have had its effect all the same';
-  const end = (why: string) => {
-    over.resolve(failure(`"${tool.name}" was stopped: ${why}${uncertain}`));
-    controller.abort();
-  };
-  const cancel = clock.after(tool.timeoutMs, () => end(`no result within ${tool.timeoutMs} ms`));
-  const onAbort = () => end('the turn was stopped');
-  signal.addEventListener('abort', onAbort, { once: true });
-  const context: ToolContext = {
-    agentId: input.agentId,
-    turnId: input.turnId,
-    traceId: input.traceId,
-    origin: input.origin,
-    workspaceDir: input.workspaceDir,
-    signal: controller.signal,
-  };
-  try {
-    const work = tool.run(args, context);
-    // When the deadline wins, a later failure has no one else to hear it.
-    work.catch(() => {});
-    return await Promise.race([over.promise, work]);
-  } finally {
-    cancel();
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 function failure(content: string): ToolResult {

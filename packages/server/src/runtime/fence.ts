@@ -36,6 +36,8 @@ export function createFence({ key }: { readonly key: Uint8Array }): Fence {
 }
 
 const word = 'UNTRUSTED-TEXT';
+/** The opening line of a fence up to its source, which is group 1. */
+export const fenceOpening = new RegExp(`<<<${word} [0-9a-f]{32}(?: source="([^"\\n]*)")?`, 'g');
 // The note put in place of an imitation begins with a bracket, so that nothing can reach across it.
 const imitation = /<<[^\n<>[]{0,40}?untrusted|untrusted[\p{Pd}_]{1,4}text/iu;
 /** Nearly all text is plain ASCII without the word and passes here. */

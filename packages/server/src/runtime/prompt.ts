@@ -4,6 +4,10 @@ import type { Tool } from './tool.ts';
 export interface PromptInput {
   readonly agent: Pick<AgentConfig, 'name' | 'instructions'>;
   readonly tools: readonly Pick<Tool, 'name' | 'risk'>[];
+  /** What the files of the workspace say, ready to be read; the same text for as long as they are the same. */
+  readonly files?: string | undefined;
+  /** The list of skills: the same text for as long as they are the same. Left out without the tool that gets them. */
+  readonly skills?: string | undefined;
   /** Day of the turn, `YYYY-MM-DD`: no finer, or each turn would miss the provider's prompt cache. */
   readonly today: string;
   /** BCP-47 tag of the person who writes. */
@@ -12,19 +16,25 @@ export interface PromptInput {
   readonly attended: boolean;
 }
 
-/** Configurations and lists of tools are replaced, never changed, so that a text is put together once for both. */
-const stableParts = new WeakMap<PromptInput['agent'], { readonly tools: PromptInput['tools']; readonly text: string }>();
+/** Configurations and lists of tools are replaced, never changed, so that a text is put together once for both, and again when the files change. */
+const stableParts = new WeakMap<PromptInput['agent'], WeakMap<PromptInput['tools'], { readonly files: string; readonly text: string }>>();
 
 /** The system prompt of an agent: the first part is the same for all its turns with the same tools, what varies comes last. */
-export function buildSystemPrompt({ agent, tools, today, attended, locale }: PromptInput): readonly string[] {
-  let stable = stableParts.get(agent);
-  if (stable?.tools !== tools) {
-    stable = { tools, text: stablePart(agent, tools) };
-    stableParts.set(agent, stable);
+export function buildSystemPrompt({ agent, tools, files = '', skills, today, attended, locale }: PromptInput): readonly string[] {
+  let ofAgent = stableParts.get(agent);
+  if (ofAgent === undefined) {
+    ofAgent = new WeakMap();
+    stableParts.set(agent, ofAgent);
+  }
+  let stable = ofAgent.get(tools);
+  if (stable?.files !== files) {
+    stable = { files, text: stablePart(agent, tools, files) };
+    ofAgent.set(tools, stable);
   }
   const spoken = locale === undefined ? undefined : plainLocale(locale);
   const day = spoken === undefined ? `Today is ${today} (UTC).` : `Today is ${today} (UTC). The locale of the user is ${spoken}.`;
-  return [stable.text, attended ? day : `${day} Nobody is there to answer questions: finish the task with what you have.`];
+  const listed = skills !== undefined && tools.some((tool) => tool.name === 'skill') ? [skills] : [];
+  return [stable.text, ...listed, attended ? day : `${day} Nobody is there to answer questions: finish the task with what you have.`];
 }
 
 /** Language, script and region alone: the rest of a tag has room for words of its author. */
@@ -37,11 +47,12 @@ function plainLocale(tag: string): string | undefined {
   }
 }
 
-function stablePart(agent: PromptInput['agent'], tools: PromptInput['tools']): string {
+function stablePart(agent: PromptInput['agent'], tools: PromptInput['tools'], files: string): string {
   const parts = [
     `You are ${agent.name}, an AI agent served by Gatehouse. Answer in the language of the user. Be correct and to the point; say so when you do not know or could not do something, and never invent results.`,
   ];
   if (agent.instructions.trim() !== '') parts.push(`# Instructions of the operator\n${agent.instructions.trim()}`);
+  if (files !== '') parts.push(files);
   parts.push(outsideRules);
   if (tools.length > 0) parts.push(toolRules(tools));
   return parts.join('\n\n');
@@ -60,6 +71,9 @@ function toolRules(tools: PromptInput['tools']): string {
     rules.push('"read" and "write" work on files in your workspace folder; paths are relative to it. Read a file before you replace it.');
   else if (has('read')) rules.push('"read" shows files of your workspace folder; paths are relative to it.');
   else if (has('write')) rules.push('"write" puts files into your workspace folder; paths are relative to it.');
+  const changing = ['edit', 'apply_patch'].filter(has);
+  if (changing.length > 0)
+    rules.push(`Change a part of a file with ${changing.map((name) => `"${name}"`).join(' or ')} instead of writing it whole.`);
   if (has('web_fetch'))
     rules.push(
       '"web_fetch" gets the text of a public web page; name the address when you rely on it. Never put secrets or private data into an address.',

@@ -4,6 +4,7 @@ import { countTokens } from '../llm/count-tokens.ts';
 import { ModelError, type ModelInfo, type ModelMessage, type ModelResult, type ModelSink, type ToolCall } from '../llm/model.ts';
 import type { Attempt, Models } from '../llm/models.ts';
 import { toCallRecord } from './call-record.ts';
+import type { BackgroundTasks } from './background.ts';
 import { callTools, type CallToolsDeps } from './call-tools.ts';
 import { createCircuitBreakers } from './circuit-breaker.ts';
 import { callIdsOf, divideCalls, toolsBeside } from './client-tools.ts';
@@ -11,6 +12,7 @@ import { createFitContext } from './context-window.ts';
 import { createLoopDetector } from './loop-detection.ts';
 import { createPlanCall } from './plan-call.ts';
 import { toolSpec } from './tool-spec.ts';
+import type { Tool } from './tool.ts';
 import type { CallRecord, RunTurn, TurnInput, TurnResult, TurnSink } from './turn.ts';
 import { budgetExceeded, circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
 import { TurnStop } from './turn-stop.ts';
@@ -18,6 +20,7 @@ import { TurnStop } from './turn-stop.ts';
 export interface RunTurnDeps extends CallToolsDeps {
   readonly models: Pick<Models, 'generate'>;
   readonly clock: Clock;
+  readonly background?: BackgroundTasks;
 }
 
 /** Added to the system prompt after an answer without text and without tool calls; not kept. */
@@ -36,6 +39,8 @@ interface Progress {
   usedTokens: number;
   model: ModelInfo;
   clientCalls?: readonly ToolCall[];
+  /** Tasks whose results came into the turn. */
+  told?: string[];
 }
 
 /**
@@ -48,8 +53,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
 
   async function runSteps(input: TurnInput, progress: Progress, stop: TurnStop, sink: TurnSink | undefined): Promise<TurnEnd> {
     const { agent, clientTools = [], options } = input;
-    const ownTools = toolsBeside(input.tools, clientTools, options?.toolChoice);
-    const tools = [...ownTools.map(toolSpec), ...clientTools];
+    let ownTools = toolsBeside(input.tools, clientTools, options?.toolChoice);
+    let tools = [...ownTools.map(toolSpec), ...clientTools];
     const clientNames = new Set(clientTools.map((tool) => tool.name));
     const loops = createLoopDetector();
     const beforeOnce = onlyOnce(input.beforeOnce);
@@ -60,6 +65,13 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     for (;;) {
       if (stop.cause !== undefined) return turnEnds[stop.cause];
       if (progress.steps >= agent.maxSteps) return turnEnds.maxSteps;
+      const news = input.background === undefined ? undefined : deps.background?.take(input.conversationRef);
+      if (news !== undefined) {
+        const message: ModelMessage = { role: 'user', content: news.text };
+        progress.added.push(message);
+        (progress.told ??= []).push(...news.taskIds);
+        messages = [...messages, message];
+      }
       const plan = planCall({
         models: input.models,
         system,
@@ -137,8 +149,20 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       const calls = withUniqueIds(answer.toolCalls, callIdsOf(clientNames.size === 0 ? progress.added : [...input.messages, ...progress.added]));
       const { own, client } = divideCalls(calls, clientNames);
       if (answer.text !== '') progress.texts.push(answer.text);
-      const run = { input: ownTools === input.tools ? input : { ...input, tools: ownTools }, signal: stop.signal, beforeOnce };
+      const loaded = new Set<Tool>();
+      const run = {
+        input: ownTools === input.tools ? input : { ...input, tools: ownTools },
+        signal: stop.signal,
+        beforeOnce,
+        added: progress.added,
+        loaded,
+      };
       const results = await callTools(deps, run, own);
+      const added = loaded.size === 0 ? [] : [...loaded].filter((tool) => !ownTools.includes(tool) && !clientNames.has(tool.name));
+      if (added.length > 0) {
+        ownTools = [...ownTools, ...added];
+        tools = [...ownTools.map(toolSpec), ...clientTools];
+      }
       if (client.length > 0) {
         progress.added.push({ role: 'assistant', content: answer.text, toolCalls: calls }, ...results);
         if (stop.cause !== undefined) return turnEnds[stop.cause];
@@ -177,6 +201,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       stop[Symbol.dispose]();
       admission.settle(end.health);
     }
+    // What it began and nobody was told comes back into the conversation by itself.
+    if (end === turnEnds.stop && input.background !== undefined && deps.background?.isPending(input) === true) end = turnEnds.backgroundPending;
     return toResult(progress, end);
   };
 }
@@ -189,6 +215,7 @@ function toResult(progress: Progress, end: TurnEnd): TurnResult {
     calls: progress.calls,
     steps: progress.steps,
     model: progress.model,
+    ...(progress.told !== undefined && { told: progress.told }),
     ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),
     ...(end.failure !== undefined && { failure: end.failure }),
   };

@@ -1,4 +1,5 @@
 import { AgentConfig, type AgentConfigInput } from '@gatehouse/contract';
+import type { CallContext } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { ModelError, type ModelInfo, type ModelResult, type ModelUsage } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
@@ -98,6 +99,15 @@ export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
   return { models, asked };
 }
 
+const agentCall: CallContext = {
+  identity: { principalId: 'token:ada', tokenId: 'ada', scopes: ['rpc'] },
+  traceId: '0'.repeat(32),
+  requestId: 'rq_1',
+  signal: new AbortController().signal,
+  transport: 'process',
+  agentCaller: { agentId: 'default', principalId: 'token:ada', conversationRef: 'cv_1' },
+};
+
 export function turnInput(over: Partial<Omit<TurnInput, 'agent'>> & { readonly agent?: AgentConfigInput } = {}): TurnInput {
   return {
     turnId: 'tn_1',
@@ -109,6 +119,10 @@ export function turnInput(over: Partial<Omit<TurnInput, 'agent'>> & { readonly a
     messages: [{ role: 'user', content: 'Hello' }],
     tools: [],
     workspaceDir: '/nonexistent',
+    conversationRef: 'cv_1',
+    sessionKey: 'ada:desk',
+    principalId: 'token:ada',
+    call: agentCall,
     signal: new AbortController().signal,
     ...over,
     agent: AgentConfig.parse(over.agent ?? { tools: { profile: 'full' } }),

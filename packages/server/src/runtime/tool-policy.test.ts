@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import * as z from 'zod';
 import { describe, expect, it } from 'vitest';
 import type { Tool, ToolRisk } from './tool.ts';
-import { refuseTool, selectTools } from './tool-policy.ts';
+import { authorityOf, refuseTool, selectTools } from './tool-policy.ts';
 
 function tool(name: string, risk: ToolRisk): Tool {
   return { name, risk, description: name, args: z.strictObject({}), effect: 'pure', timeoutMs: 1000, run: async () => ({ content: '' }) };
@@ -46,21 +46,71 @@ describe('tool policy', () => {
     expect(names({ tools: { profile: 'minimal', allow: ['group:unknown', 'unknown'] } }, 'rpc')).toEqual(['read', 'write']);
   });
 
-  it.each(['v1', 'webhook'] as const)('%s gets nothing that writes or reaches out unless it is named for that origin', (origin) => {
-    expect(names({ tools: { profile: 'full' } }, origin)).toEqual(['read', 'memory_search']);
-    expect(names({ tools: { profile: 'full' }, originTools: { [origin]: ['write', 'group:web'] } }, origin)).toEqual([
-      'read',
-      'write',
-      'web_fetch',
-      'memory_search',
-    ]);
-    expect(names({ tools: { profile: 'full' }, originTools: { [origin === 'v1' ? 'webhook' : 'v1']: ['write'] } }, origin)).toEqual([
-      'read',
-      'memory_search',
-    ]);
-    // The origin bounds the agent's policy, it does not widen it.
-    expect(names({ tools: { profile: 'none' }, originTools: { [origin]: ['write'] } }, origin)).toEqual([]);
-    expect(names({ tools: { profile: 'full', deny: ['write'] }, originTools: { [origin]: ['write'] } }, origin)).toEqual(['read', 'memory_search']);
+  it.each(['v1', 'webhook', 'mcp', 'background'] as const)(
+    '%s gets nothing that writes or reaches out unless it is named for that origin',
+    (origin) => {
+      expect(names({ tools: { profile: 'full' } }, origin)).toEqual(['read', 'memory_search']);
+      expect(names({ tools: { profile: 'full' }, originTools: { [origin]: ['write', 'group:web'] } }, origin)).toEqual([
+        'read',
+        'write',
+        'web_fetch',
+        'memory_search',
+      ]);
+      expect(names({ tools: { profile: 'full' }, originTools: { [origin === 'v1' ? 'webhook' : 'v1']: ['write'] } }, origin)).toEqual([
+        'read',
+        'memory_search',
+      ]);
+      // The origin bounds the agent's policy, it does not widen it.
+      expect(names({ tools: { profile: 'none' }, originTools: { [origin]: ['write'] } }, origin)).toEqual([]);
+      expect(names({ tools: { profile: 'full', deny: ['write'] }, originTools: { [origin]: ['write'] } }, origin)).toEqual(['read', 'memory_search']);
+    },
+  );
+
+  it.each([
+    [['mcp__files--*'], ['mcp__files--list', 'mcp__files--read_file']],
+    [['mcp__files--list'], ['mcp__files--list']],
+    [['group:mcp'], ['mcp__files--list', 'mcp__files--read_file', 'mcp__Mail--send']],
+    [
+      ['mcp__Mail--*', 'r*'],
+      ['mcp__Mail--send', 'read'],
+    ],
+    [
+      ['group:files', 'group:shell'],
+      ['read', 'write', 'exec'],
+    ],
+    [['*files*'], undefined],
+    [['group:mcp*'], undefined],
+    [['mcp__files--list!'], undefined],
+  ] as const)('%j means %j', (patterns, meant) => {
+    const list = [...all, tool('mcp__files--list', 'read'), tool('mcp__files--read_file', 'read'), tool('mcp__Mail--send', 'outward')];
+    const allowing = AgentConfig.safeParse({ tools: { profile: 'none', allow: patterns } });
+    if (meant === undefined) {
+      expect(allowing.error?.issues[0]?.message).toMatch(/^expected a tool name/);
+      return;
+    }
+    const config = agent({ tools: { profile: 'none', allow: [...patterns] } });
+    expect(new Set(selectTools(list, config, 'rpc').map((each) => each.name))).toEqual(new Set(meant));
+    const denying = agent({ tools: { profile: 'full', deny: [...patterns], discovery: { mode: 'never' } } });
+    expect(selectTools(list, denying, 'rpc').map((each) => each.name)).toEqual(
+      list.map((each) => each.name).filter((name) => !(meant as readonly string[]).includes(name)),
+    );
+  });
+
+  it('gives a background turn the rights of the turn that began its task, and the word alone none', () => {
+    expect(authorityOf({ origin: 'background', background: { chain: 1, begunBy: 'mcp' } })).toBe('mcp');
+    expect(authorityOf({ origin: 'background', background: { chain: 1, begunBy: 'rpc' } })).toBe('rpc');
+    expect(authorityOf({ origin: 'api', background: { chain: 0 } })).toBe('api');
+    expect(authorityOf({ origin: 'background' })).toBe('background');
+    expect(refuseTool(tool('exec', 'write'), agent({ tools: { profile: 'full' } }), 'background')).toBe('origin');
+  });
+
+  it('offers the list of background tasks to those alone who can have some', () => {
+    const list = [tool('background_tasks', 'read'), { ...tool('exec', 'write'), promotable: true }];
+    const offered = (config: AgentConfigInput) => selectTools(list, agent(config), 'rpc').map((each) => each.name);
+    expect(offered({ tools: { profile: 'coding' } })).toEqual(['background_tasks', 'exec']);
+    expect(offered({ tools: { profile: 'minimal' } })).toEqual([]);
+    expect(offered({ tools: { profile: 'coding', deny: ['background_tasks'] } })).toEqual(['exec']);
+    expect(offered({ tools: { profile: 'coding' }, background: { afterMs: 0 } })).toEqual(['exec']);
   });
 
   it('says why', () => {

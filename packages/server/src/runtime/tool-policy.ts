@@ -1,5 +1,7 @@
 import type { AgentConfig, TurnOrigin } from '@gatehouse/contract';
+import { deferTools, discoverToolName } from './discovery.ts';
 import type { Tool } from './tool.ts';
+import type { TurnInput } from './turn.ts';
 
 const coding = ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch', 'exec', 'process'];
 const supervisor = [
@@ -18,18 +20,22 @@ const supervisor = [
 /** Names may belong to tools that an installation does not have: a profile is a bound, not a promise. */
 const profiles: Readonly<Record<AgentConfig['tools']['profile'], readonly string[] | 'all'>> = {
   none: [],
-  minimal: ['read', 'write'],
-  coding,
-  messaging: ['message', 'session_status'],
+  minimal: ['read', 'write', 'skill'],
+  coding: [...coding, 'skill'],
+  messaging: ['message', 'session_status', 'skill'],
   supervisor,
   full: 'all',
 };
 
 const groups: Readonly<Record<string, readonly string[]>> = {
   coding,
+  files: ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch'],
+  shell: ['exec', 'process'],
   web: ['web_fetch', 'web_search', 'browser'],
   browser: ['browser'],
   memory: ['memory_search', 'memory_get', 'memory_store'],
+  skills: ['skill'],
+  mcp: ['mcp__*'],
   scheduling: ['cron'],
   messaging: ['message'],
   sessions: ['sessions_list', 'sessions_history', 'sessions_send', 'sessions_spawn', 'session_status', 'session_search', 'subagents', 'pipeline'],
@@ -37,34 +43,64 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   supervisor,
 };
 
-/** Origins whose callers are not the operator's own: there a tool that writes or reaches out must be named for the origin. */
-const untrustedOrigins: ReadonlySet<TurnOrigin> = new Set(['v1', 'webhook']);
+/** The loop's own: they reach nothing that the other tools of a turn do not, so that only `deny` takes them away. */
+export const backgroundToolName = 'background_tasks';
+const loopTools: ReadonlySet<string> = new Set([backgroundToolName, discoverToolName]);
+
+/**
+ * Origins whose callers are not the operator's own: there a tool that writes or reaches out must be named for the origin.
+ * A `background` turn has the authority of the one that began its task; by itself the word gives none.
+ */
+const untrustedOrigins: ReadonlySet<TurnOrigin> = new Set(['v1', 'webhook', 'mcp', 'background']);
+
+/** Whether turns of this origin speak for somebody who is not the operator's own caller. */
+export const isUntrustedOrigin = (origin: TurnOrigin): boolean => untrustedOrigins.has(origin);
+
+/** By whose rights a turn acts: a background turn by those of the turn that began its task. */
+export function authorityOf(turn: Pick<TurnInput, 'origin' | 'background'>): TurnOrigin {
+  return turn.background?.begunBy ?? turn.origin;
+}
 
 export type PolicyRefusal = 'explicit_deny' | 'not_in_profile' | 'origin';
-type PolicyView = Pick<AgentConfig, 'tools' | 'originTools'>;
+type PolicyView = Pick<AgentConfig, 'tools' | 'originTools' | 'background'>;
+
+/** What tool patterns mean: names, names that end in `*`, and `group:<name>`. */
+export type ToolMatch = (name: string) => boolean;
 
 interface Compiled {
-  readonly allowed: ReadonlySet<string> | 'all';
-  readonly denied: ReadonlySet<string>;
-  readonly byOrigin: Map<TurnOrigin, ReadonlySet<string>>;
+  readonly isAllowed: ToolMatch;
+  readonly isDenied: ToolMatch;
+  readonly byOrigin: Map<TurnOrigin, ToolMatch>;
   /** What was selected last for each origin: the same list again for the same tools. */
-  readonly selected: Map<TurnOrigin, { readonly from: readonly Tool[]; readonly tools: readonly Tool[] }>;
+  readonly selected: Map<TurnOrigin, Selected>;
+}
+
+interface Selected {
+  readonly from: readonly Tool[];
+  readonly tools: readonly Tool[];
 }
 
 /** Configurations are replaced, never changed, so that each is taken apart once. */
 const compiled = new WeakMap<PolicyView, Compiled>();
 
-function expand(names: readonly string[]): string[] {
-  return names.flatMap((name) => (name.startsWith('group:') ? (groups[name.slice('group:'.length)] ?? []) : [name]));
+/** Patterns taken apart once, for many names. */
+export function compilePatterns(patterns: readonly string[]): ToolMatch {
+  const names = new Set<string>();
+  const beginnings: string[] = [];
+  for (const pattern of patterns.flatMap((each) => (each.startsWith('group:') ? (groups[each.slice('group:'.length)] ?? []) : [each]))) {
+    if (pattern.endsWith('*')) beginnings.push(pattern.slice(0, -1));
+    else names.add(pattern);
+  }
+  return (name) => names.has(name) || beginnings.some((beginning) => name.startsWith(beginning));
 }
 
 function compile(agent: PolicyView): Compiled {
   const profile = profiles[agent.tools.profile];
-  const byOrigin = new Map<TurnOrigin, ReadonlySet<string>>();
-  for (const origin of untrustedOrigins) byOrigin.set(origin, new Set(expand(agent.originTools[origin] ?? [])));
+  const byOrigin = new Map<TurnOrigin, ToolMatch>();
+  for (const origin of untrustedOrigins) byOrigin.set(origin, compilePatterns(agent.originTools[origin] ?? []));
   return {
-    allowed: profile === 'all' ? 'all' : new Set([...profile, ...expand(agent.tools.allow)]),
-    denied: new Set(expand(agent.tools.deny)),
+    isAllowed: profile === 'all' ? () => true : compilePatterns([...profile, ...agent.tools.allow]),
+    isDenied: compilePatterns(agent.tools.deny),
     byOrigin,
     selected: new Map(),
   };
@@ -80,24 +116,36 @@ function policyOf(agent: PolicyView): Compiled {
 }
 
 /**
- * Why a tool may not be used, or undefined when it may: (profile ∪ allow) − deny, and for `/v1` and webhooks nothing
- * that writes or reaches out unless the agent's `originTools` names it (decisions: origin policy). Deny wins always.
+ * Why a tool may not be used, or undefined when it may: (profile ∪ allow) − deny, and for callers who are not the
+ * operator's own nothing that writes or reaches out unless the agent's `originTools` names it (decisions: origin
+ * policy). Deny wins always.
  */
-export function refuseTool(tool: Pick<Tool, 'name' | 'risk'>, agent: PolicyView, origin: TurnOrigin): PolicyRefusal | undefined {
+export function refuseTool(tool: Pick<Tool, 'name' | 'risk'>, agent: PolicyView, authority: TurnOrigin): PolicyRefusal | undefined {
   const policy = policyOf(agent);
-  if (policy.denied.has(tool.name)) return 'explicit_deny';
-  if (policy.allowed !== 'all' && !policy.allowed.has(tool.name)) return 'not_in_profile';
-  if (tool.risk !== 'read' && untrustedOrigins.has(origin) && policy.byOrigin.get(origin)?.has(tool.name) !== true) return 'origin';
+  if (policy.isDenied(tool.name)) return 'explicit_deny';
+  if (!policy.isAllowed(tool.name) && !loopTools.has(tool.name)) return 'not_in_profile';
+  if (tool.risk !== 'read' && untrustedOrigins.has(authority) && policy.byOrigin.get(authority)?.(tool.name) !== true) return 'origin';
   return undefined;
 }
 
-/** The tools that a turn of this agent and origin may use, in their own order; one list for all turns of the same. */
-export function selectTools(tools: readonly Tool[], agent: PolicyView, origin: TurnOrigin): readonly Tool[] {
+/**
+ * The tools that a turn of this agent and authority is told of, in their own order; one list for all turns of the same.
+ * Those that are only found by `discover_tools` are in `deferredBy` of that tool, which is then the last of the list.
+ */
+export function selectTools(tools: readonly Tool[], agent: PolicyView, authority: TurnOrigin): readonly Tool[] {
   const { selected } = policyOf(agent);
-  let found = selected.get(origin);
+  let found = selected.get(authority);
   if (found?.from !== tools) {
-    found = { from: tools, tools: tools.filter((tool) => refuseTool(tool, agent, origin) === undefined) };
-    selected.set(origin, found);
+    found = { from: tools, tools: select(tools, agent, authority) };
+    selected.set(authority, found);
   }
   return found.tools;
+}
+
+function select(tools: readonly Tool[], agent: PolicyView, authority: TurnOrigin): readonly Tool[] {
+  const allowed = tools.filter((tool) => refuseTool(tool, agent, authority) === undefined);
+  const canPromote = agent.background.afterMs > 0 && allowed.some((tool) => tool.promotable === true);
+  const useful = canPromote ? allowed : allowed.filter((tool) => tool.name !== backgroundToolName);
+  if (policyOf(agent).isDenied(discoverToolName)) return useful;
+  return deferTools(useful, agent.tools.discovery);
 }

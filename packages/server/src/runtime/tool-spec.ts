@@ -9,7 +9,7 @@ export function toolSpec(tool: Tool): ToolSpec {
   let spec = specs.get(tool);
   if (spec === undefined) {
     // The dialect is known to every provider; some refuse a schema that names it.
-    const { $schema: _dialect, ...parameters } = z.toJSONSchema(tool.args, { io: 'input' });
+    const { $schema: _dialect, ...parameters } = tool.parameters ?? z.toJSONSchema(tool.args, { io: 'input' });
     spec = { name: tool.name, description: tool.description, parameters };
     specs.set(tool, spec);
   }

@@ -1,5 +1,6 @@
 import type { TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
+import type { CallContext } from '../kernel/call-context.ts';
 
 /** `read`: looks at the agent's own things. `outward`: reaches out of the machine. `write`: changes state. */
 export type ToolRisk = 'read' | 'outward' | 'write';
@@ -9,8 +10,17 @@ export interface ToolContext {
   readonly agentId: string;
   readonly turnId: string;
   readonly traceId: string;
+  /** By whose rights the turn acts: of a background turn, the origin of the turn that began its task. */
   readonly origin: TurnOrigin;
   readonly workspaceDir: string;
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  /** Owner of the conversation. */
+  readonly principalId: string;
+  /** Of this call, unique in the conversation. */
+  readonly callId: string;
+  /** For functions of features: the identity that the turn works for, marked as the agent's by `agentCaller`. */
+  readonly call: CallContext;
   readonly signal: AbortSignal;
 }
 
@@ -19,7 +29,12 @@ export interface ToolResult {
   readonly content: string;
   readonly isError?: boolean;
   readonly outside?: { readonly source: string };
+  /** Tools that the model may call from its next step on. */
+  readonly loads?: readonly Tool[];
 }
+
+/** Where a call of risk `outward` goes: a place that the operator's configuration names, or an address. */
+export type ToolDestination = { readonly kind: 'configured' } | { readonly kind: 'address'; readonly url: string };
 
 /** A plain object; the loop parses the arguments, checks policy, sets the deadline and bounds the output. */
 export interface Tool<Args extends z.ZodType = z.ZodType> {
@@ -30,5 +45,21 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   /** `once` must not be repeated after a crash; `pure` may run beside others. */
   readonly effect: 'pure' | 'idempotent' | 'once';
   readonly timeoutMs: number;
+  /** JSON schema told to the model in place of that of `args`: tools that others declare. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  /** Where it comes from: `builtin` when absent, `mcp:<server>`, `test`. */
+  readonly source?: string;
+  /** Changes when what the tool is changes (description, schema, server); approvals are bound to it. */
+  readonly fingerprint?: string;
+  /** Whether results may hold what is the owner's private: files, memories, conversations. True for risk `read` when absent. */
+  readonly readsPrivate?: boolean;
+  /** Of a tool of risk `outward` that only looks: where the call goes. A configured place, or an address that the model did not make up, carries nothing out. */
+  readonly destination?: (args: z.output<Args>) => ToolDestination;
+  /** Why this very call must be approved whatever the rules say. */
+  readonly mustAsk?: (args: z.output<Args>) => string | undefined;
+  /** May go on in the background when it takes longer than `agents.<id>.background.afterMs`. */
+  readonly promotable?: boolean;
+  /** What this call does, for people, in one line of at most 200 characters; the name of the tool when absent. */
+  readonly describe?: (args: z.output<Args>) => string;
   run(args: z.output<Args>, context: ToolContext): Promise<ToolResult>;
 }

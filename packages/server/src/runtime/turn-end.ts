@@ -15,6 +15,8 @@ export interface TurnEnd {
 /** Ends that the loop decides on itself. */
 export const turnEnds = {
   stop: { finishReason: 'stop', health: 'success' },
+  /** It answered, and calls that it began go on without it. */
+  backgroundPending: { finishReason: 'background_pending', health: 'success' },
   /** The provider cut the answer off at its length: what there is counts as an answer. */
   lengthCut: { finishReason: 'max_steps', health: 'success' },
   maxSteps: failed('max_steps', 'success', 'The turn used all the steps that it may take'),

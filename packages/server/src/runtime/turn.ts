@@ -1,5 +1,7 @@
 import type { AgentConfig, FinishReason, OperationType, TurnOrigin } from '@gatehouse/contract';
+import type { CallContext } from '../kernel/call-context.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ModelUsage, ToolCall, ToolSpec } from '../llm/model.ts';
+import type { BackgroundRights } from './background.ts';
 import type { Tool } from './tool.ts';
 import type { TurnBudget } from './turn-budget.ts';
 
@@ -21,6 +23,14 @@ export interface TurnInput {
   readonly clientTools?: readonly ToolSpec[];
   readonly options?: ModelOptions;
   readonly workspaceDir: string;
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  /** Owner of the conversation. */
+  readonly principalId: string;
+  /** For tools that call features: the identity of the turn's caller, with `agentCaller` set. */
+  readonly call: CallContext;
+  /** Absent when no call of the turn may go on in the background, and nothing that ended there comes into it. */
+  readonly background?: BackgroundRights;
   readonly temperature?: number;
   readonly maxTokens?: number;
   /** Writes the turn's open row; called once, before the first tool of class `once` runs. */
@@ -64,6 +74,8 @@ export interface TurnResult {
   readonly clientCalls?: readonly ToolCall[];
   readonly steps: number;
   readonly model: ModelInfo;
+  /** Tasks whose results are among `messages`. */
+  readonly told?: readonly string[];
   /** For a failed turn: what a client may be told, and when to come back. */
   readonly failure?: { readonly message: string; readonly kind: string; readonly retryAfterMs?: number };
 }

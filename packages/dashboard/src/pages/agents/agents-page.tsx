@@ -5,6 +5,7 @@ import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { Confirm } from '../../ui/dialog.tsx';
+import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Badge, Button, Failure, IconButton, Page, Skeleton } from '../../ui/parts.tsx';
 import { AgentForm } from './agent-form.tsx';
 import { ModelTable } from './model-table.tsx';
@@ -172,7 +173,7 @@ function AgentCard({
     <>
       <header>
         <h3>
-          {config.name} <span className="mono hint">{agentId}</span>
+          <PageLink to={`/agents/${encodeURIComponent(agentId)}`}>{config.name}</PageLink> <span className="mono hint">{agentId}</span>
         </h3>
         <Badge tone={suspended ? 'warn' : 'good'}>{suspended ? 'Suspended' : 'Active'}</Badge>
       </header>

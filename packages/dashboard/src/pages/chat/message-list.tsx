@@ -1,13 +1,15 @@
-import { memo, useEffect, useRef, useState } from 'react';
+import { memo, useEffect, useMemo, useRef, useState } from 'react';
 import type { ChatMessage, Thread } from '../../data/chats.ts';
 import { useSession } from '../../data/context.ts';
 import { count, dateTime, minuteTime, money, percent, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
 import type { TurnCost } from '../../data/turn-costs.ts';
+import { activityKey, type ToolActivity } from '../../data/tool-activity.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { AttachmentList } from './attachment-list.tsx';
+import { ToolCalls, WaitingCalls } from './tool-calls.tsx';
 import { useFollowing } from './use-following.ts';
 
 const reasonWords: Readonly<Record<string, string>> = {
@@ -32,6 +34,16 @@ const endWords: Readonly<Record<ChatMessage['state'], string>> = {
   failed: '',
 };
 
+const noCalls: readonly ToolActivity[] = [];
+
+/** Calls of an answer: those of its turn, or for one that was asked here those of the turn that was first heard of between it and the next question. */
+function callsOf(message: ChatMessage, next: ChatMessage | undefined, turns: ReadonlyMap<string, readonly ToolActivity[]>): readonly ToolActivity[] {
+  if (message.role !== 'assistant') return noCalls;
+  if (message.turnId !== undefined) return turns.get(message.turnId) ?? noCalls;
+  const heardAt = ([first]: readonly ToolActivity[]): number => first?.heardAtMs ?? 0;
+  return [...turns.values()].find((calls) => heardAt(calls) >= message.atMs && heardAt(calls) < (next?.atMs ?? Infinity)) ?? noCalls;
+}
+
 export function MessageList({
   state,
   onRetry,
@@ -45,13 +57,25 @@ export function MessageList({
   readonly onEarlier: () => Promise<void>;
 }) {
   const { messages, running, earlier } = state;
-  const costs = useStore(useSession().turnCosts);
+  const session = useSession();
+  const costs = useStore(session.turnCosts);
+  const activities = useStore(session.toolActivities).get(activityKey(state.agentId, state.sessionKey)) ?? noCalls;
+  const waiting = useStore(session.approvals.state).requests.filter(
+    ({ agentId, sessionKey }) => agentId === state.agentId && sessionKey === state.sessionKey,
+  );
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const { away, toEnd, stay, onScroll } = useFollowing(box, list);
   const [loading, setLoading] = useState(false);
   const [error, setError] = useState<unknown>();
   const last = messages.at(-1);
+  // Each turn keeps its array while nothing is told of it, so that only its own answer is drawn again.
+  const turns = useMemo(() => Map.groupBy(activities, ({ turnId }) => turnId), [activities]);
+  const newest = turns.get(activities.at(-1)?.turnId ?? '') ?? noCalls;
+  const shownCalls = new Set(messages.map((message, index) => callsOf(message, messages[index + 1], turns)));
+  /** Of a turn that was begun elsewhere and has no answer yet. */
+  const untold = shownCalls.has(newest) ? noCalls : newest;
+  const goesOn = untold.some(({ outcome }) => outcome === undefined);
 
   const mine = last?.role === 'assistant' && last.state === 'streaming' && last.text === '';
   useEffect(() => {
@@ -93,6 +117,7 @@ export function MessageList({
             <Message
               message={message}
               agentId={state.agentId}
+              calls={callsOf(message, messages[index + 1], turns)}
               cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
               onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
               onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
@@ -100,6 +125,8 @@ export function MessageList({
           </li>
         ))}
       </ol>
+      {goesOn && <ToolCalls calls={untold} />}
+      <WaitingCalls requests={waiting} />
       <p className="visually-hidden" role="status">
         {running ? 'The answer is being written.' : last?.role === 'assistant' ? endWords[last.state] : ''}
       </p>
@@ -124,12 +151,14 @@ export function MessageList({
 const Message = memo(function Message({
   message,
   agentId,
+  calls,
   cost,
   onRetry,
   onEdit,
 }: {
   readonly message: ChatMessage;
   readonly agentId: string;
+  readonly calls: readonly ToolActivity[];
   readonly cost: TurnCost | undefined;
   readonly onRetry: (() => void) | undefined;
   readonly onEdit: (() => void) | undefined;
@@ -143,10 +172,11 @@ const Message = memo(function Message({
         <time dateTime={new Date(atMs).toISOString()} title={dateTime(atMs)}>
           {minuteTime(atMs)}
         </time>
-        {tools.length > 0 && <Badge>{`used ${[...new Set(tools)].join(', ')}`}</Badge>}
+        {tools.length > 0 && calls.length === 0 && <Badge>{`used ${[...new Set(tools)].join(', ')}`}</Badge>}
       </header>
       <div className="message-body">
         {attachments.length > 0 && <AttachmentList attachments={attachments} />}
+        <ToolCalls calls={calls} />
         {text !== '' && <Markdown text={text} />}
         {state === 'streaming' && <span className={text === '' ? 'typing' : 'typing inline'} aria-hidden="true" />}
         {failure !== undefined && (

@@ -26,6 +26,8 @@ export interface AgentsDeps {
   readonly workspacesDir: string;
   /** Whether a model of this name is in the catalog. */
   readonly knowsModel: (name: string) => boolean;
+  /** An agent is gone: what still runs for it ends. */
+  readonly removed: (agentId: string) => void;
 }
 
 /** Agents of config.yaml with the changes stored over them, and agents that exist in the database only. Read from memory, written through. */
@@ -196,6 +198,7 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
         await deps.db.write(deleteAgent, { id: agentId, audit });
         agents.delete(agentId);
         stored.delete(agentId);
+        deps.removed(agentId);
         announceAudit(deps.bus, audit);
         deps.bus.emit('agent:hot_removed', { agentId, timestamp: atMs });
         return { agentId, deleted: true as const };

@@ -33,6 +33,8 @@ export interface ChangingDeps {
   readonly resetSession: Operation<SessionReset, number>;
   readonly resetConversation: Operation<Erasure, Erased>;
   readonly compact: ContextApi['compact'];
+  /** The conversation was begun anew or deleted: what still runs for it ends. */
+  readonly cleared: (ref: string) => void;
   /** Runs alone in the lane of a conversation: no turn runs in it meanwhile. */
   readonly alone: <T>(ref: string, call: CallContext, run: () => Promise<T>) => Promise<T>;
 }
@@ -76,6 +78,7 @@ export function createChanging(deps: ChangingDeps): Changing {
           metadata: { archiveId },
         });
         const row = await db.write(deps.deleteConversation, { ref: found.ref, archiveId, atMs, audit });
+        deps.cleared(row.ref);
         announceAudit(bus, audit);
         expired(row, 'deleted');
         return {
@@ -93,6 +96,7 @@ export function createChanging(deps: ChangingDeps): Changing {
       return alone(row.ref, call, async () => {
         const audit = auditRow(call, clock.now(), { actionType: 'session.reset', classification: 'mutate', target: row.ref });
         const previousMessageCount = await db.write(deps.resetSession, { ref: row.ref, audit });
+        deps.cleared(row.ref);
         announceAudit(bus, audit);
         if (previousMessageCount > 0) expired(row, 'reset');
         return { ...identityOf(row), reset: true as const, previousMessageCount };
@@ -116,6 +120,7 @@ export function createChanging(deps: ChangingDeps): Changing {
         });
         const memories = !memory ? 'keep' : purge ? 'purge' : 'delete';
         const erased = await db.write(deps.resetConversation, { ref: named.ref, memories, audit });
+        deps.cleared(named.ref);
         announceAudit(bus, audit);
         if (row !== undefined && erased.messages > 0) expired(row, 'reset_conversation');
         return erasedOf(named.ref, erased);
@@ -176,6 +181,7 @@ export function createChanging(deps: ChangingDeps): Changing {
       const reason = dueReset(rule, row.updatedAtMs, clock.now());
       if (reason === undefined) return false;
       await db.write(deps.resetSession, { ref: row.ref });
+      deps.cleared(row.ref);
       expired(row, reason);
       return true;
     },

@@ -1,9 +1,12 @@
-import type { FinishReason, SessionKeyObject, TokensUsed } from '@gatehouse/contract';
+import type { FinishReason, SessionKeyObject, TokensUsed, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
+import type { TaskMarks } from '../background/api.ts';
 import type { ReceiptRow } from '../receipts/api.ts';
 import type { ResponseRow } from '../responses/api.ts';
+import type { ConversationTarget } from '../sessions/api.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ToolCall, ToolSpec } from '../../llm/model.ts';
+import type { TaskNews } from '../../runtime/background.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 
 /** How a caller names a conversation; without any field it is the one of its own token. */
@@ -18,7 +21,7 @@ export interface TurnRequest {
   readonly message: string;
   readonly address: ConversationAddress;
   /** `rpc` when absent. */
-  readonly origin?: 'rpc' | 'api';
+  readonly origin?: 'rpc' | 'api' | 'mcp';
   /** Canonical BCP-47 tag of the person who writes; the agent is told of it. */
   readonly locale?: string | undefined;
   /** Ids of stored media that belong to the message. */
@@ -37,6 +40,8 @@ export interface Alongside {
 export interface AlongsideRows {
   readonly response?: ResponseRow;
   readonly receipt?: ReceiptRow;
+  /** Tasks of the background whose results the turn was told. */
+  readonly tasks?: TaskMarks;
 }
 
 /** A message of a completion, in the caller's order; `assistant` and `system` texts are fenced here, results of client tools too. */
@@ -83,6 +88,23 @@ export interface TurnOutcome {
   readonly turnId: string;
   readonly traceId: string;
 }
+
+/** How a result of the background comes back. */
+export interface Reentry {
+  readonly target: ConversationTarget;
+  /** Origin of the turn that began the task; the turn has its authority. */
+  readonly begunBy: TurnOrigin;
+  /** How many background turns, one begun by the task of the other, this one makes. */
+  readonly chain: number;
+  /** Asked when the conversation is free. */
+  readonly take: () => TaskNews | undefined;
+}
+
+/**
+ * A result of the background comes back into its conversation as a turn of origin `background`, once the conversation
+ * is free. Undefined when there was nothing left to tell by then; rejects like `execute`, and then nothing was told.
+ */
+export type Reenter = (request: Reentry, call: CallContext) => Promise<TurnOutcome | undefined>;
 
 export interface TurnsApi {
   /** One turn in the conversation of `address`. Resolves after the commit is synced. */

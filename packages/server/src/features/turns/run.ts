@@ -8,13 +8,16 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
 import { Roster } from '../../kernel/roster.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../llm/model.ts';
+import type { BackgroundRights } from '../../runtime/background.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { RunTurn, TurnInput, TurnSink } from '../../runtime/turn.ts';
 import type { Agent } from '../agents/api.ts';
+import type { BackgroundApi } from '../background/api.ts';
 import type { ReserveStore, TurnBudget } from '../budgets/api.ts';
 import type { Recalled, RecallApi } from '../memory/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import type { Alongside, TurnOutcome } from './api.ts';
+import type { InjectedSkills, SkillsApi } from '../skills/api.ts';
+import type { Alongside, AlongsideRows, TurnOutcome } from './api.ts';
 import { createAnnouncer } from './announce.ts';
 import { type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
 import { OpenRow } from './open-row.ts';
@@ -23,12 +26,14 @@ import type { TurnCommit, TurnOpening } from './store.ts';
 
 export interface RunDeps {
   readonly memory: Pick<RecallApi, 'attribute'>;
+  readonly skills: Pick<SkillsApi, 'ended'>;
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly runTurn: RunTurn;
   readonly openTurn: Operation<TurnOpening, void>;
   readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
+  readonly background: Pick<BackgroundApi, 'told' | 'release'>;
   /** The caps that a turn of the agent is held against. */
   readonly budgetOf: (agentId: string, store: ReserveStore) => TurnBudget;
 }
@@ -47,6 +52,8 @@ export interface Run {
   readonly question: Question;
   /** What is remembered about the question: sent in front of it, never kept. */
   readonly remembered?: Recalled | undefined;
+  /** Skills that fit the question, or that it calls: likewise. */
+  readonly skills?: InjectedSkills | undefined;
   /** Whether the question and what the turn adds are kept. */
   readonly kept: boolean;
   readonly temperature?: number | undefined;
@@ -54,6 +61,8 @@ export interface Run {
   readonly clientTools?: readonly ToolSpec[] | undefined;
   readonly options?: ModelOptions | undefined;
   readonly alongside?: Alongside | undefined;
+  /** Of a kept turn: what it may do in the background, and by whose rights it acts. */
+  readonly background?: BackgroundRights | undefined;
 }
 
 export interface Runs {
@@ -79,7 +88,7 @@ export function createRuns(deps: RunDeps): Runs {
     const leave = controllers.join(controller);
     try {
       const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId: call.traceId, origin };
-      announce.received(about, target.principalId, turn.question.text, call.identity.principalId, startedAtMs);
+      announce.received(about, target.principalId, turn.question.text, origin === 'background' ? origin : call.identity.principalId, startedAtMs);
       const start: TurnStart = {
         id: turnId,
         conversationRef: target.ref,
@@ -92,7 +101,8 @@ export function createRuns(deps: RunDeps): Runs {
       };
       const row = new OpenRow(deps, start, alongside);
       const { remembered } = turn;
-      const sent = remembered === undefined ? turn.brought : putInFront(turn.brought, remembered.text);
+      const recalled = remembered === undefined ? turn.brought : putInFront(turn.brought, remembered.text);
+      const sent = turn.skills === undefined ? recalled : putInFront(recalled, turn.skills.text);
       const input: TurnInput = {
         turnId,
         traceId: call.traceId,
@@ -104,9 +114,18 @@ export function createRuns(deps: RunDeps): Runs {
         messages: turn.history.length === 0 ? sent : [...turn.history, ...sent],
         tools: turn.tools,
         workspaceDir: agent.workspaceDir,
+        conversationRef: target.ref,
+        sessionKey: target.sessionKey,
+        principalId: target.principalId,
+        call: {
+          ...call,
+          signal: controller.signal,
+          agentCaller: { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref },
+        },
         signal: controller.signal,
         beforeOnce: () => row.beforeOnce(),
         budget: deps.budgetOf(agent.id, row),
+        ...(turn.background !== undefined && { background: turn.background }),
         ...(turn.temperature !== undefined && { temperature: turn.temperature }),
         ...(turn.maxTokens !== undefined && { maxTokens: turn.maxTokens }),
         ...(turn.clientTools !== undefined && { clientTools: turn.clientTools }),
@@ -115,8 +134,9 @@ export function createRuns(deps: RunDeps): Runs {
       const result = await deps.runTurn(input, announce.streaming(sink, about, target.principalId));
       const outcome = toOutcome(start, result);
       const commit = toCommit(start, result, deps.clock.now(), turn.kept ? turn.question : undefined);
-      const rows = alongside?.ended?.(outcome, result.messages, turn.brought);
-      const { created } = await deps.db.write(deps.commitTurn, rows === undefined ? commit : { ...commit, alongside: rows });
+      const rows = withTold(alongside?.ended?.(outcome, result.messages, turn.brought), result.told);
+      const { created } = await committed(rows === undefined ? commit : { ...commit, alongside: rows }, result.told);
+      deps.skills.ended({ agentId: agent.id, turnId, principalId: target.principalId, injected: turn.skills }, result);
       if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
       announce.used(result.calls, about, target.principalId);
       announce.ended(about, target, result, created);
@@ -127,6 +147,19 @@ export function createRuns(deps: RunDeps): Runs {
     }
   }
 
+  /** What the turn was told of the background counts as told with the turn, or not at all. */
+  async function committed(commit: TurnCommit, told: readonly string[] | undefined): Promise<{ readonly created: boolean }> {
+    if (told === undefined) return deps.db.write(deps.commitTurn, commit);
+    try {
+      const stored = await deps.db.write(deps.commitTurn, commit);
+      deps.background.told(told);
+      return stored;
+    } catch (error) {
+      deps.background.release(told);
+      throw error;
+    }
+  }
+
   return {
     run,
     running: () => controllers.size,
@@ -134,6 +167,10 @@ export function createRuns(deps: RunDeps): Runs {
       for (const controller of controllers.members()) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
     },
   };
+}
+
+function withTold(rows: AlongsideRows | undefined, told: readonly string[] | undefined): AlongsideRows | undefined {
+  return told === undefined ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...told], state: 'told' } };
 }
 
 /** The configuration as conversations see it: a deadline of their own wins over the common one. */

@@ -1,17 +1,21 @@
-import type { EventPayload, TurnOrigin } from '@gatehouse/contract';
+import type { EventPayload, MessageAttachment, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { Asked } from '../../llm/unsupported.ts';
+import type { BackgroundRights } from '../../runtime/background.ts';
 import { toolsBeside } from '../../runtime/client-tools.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import type { Tool } from '../../runtime/tool.ts';
+import type { TurnSink } from '../../runtime/turn.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { ContextApi } from '../context/api.ts';
 import type { MediaApi } from '../media/api.ts';
 import type { RecallApi } from '../memory/api.ts';
 import type { ConversationTarget, SessionsApi } from '../sessions/api.ts';
-import type { CompletionRequest, ConversationAddress, TurnsApi } from './api.ts';
+import type { SkillsApi } from '../skills/api.ts';
+import type { Alongside, CompletionRequest, ConversationAddress, Reenter, TurnOutcome, TurnsApi } from './api.ts';
 import { createAttachments, mediaOf } from './attachments.ts';
 import { checkCompletion, fenceCompletion } from './completion.ts';
 import { fittingModels, mediaIn } from './fitting-models.ts';
@@ -21,8 +25,19 @@ import { createRuns, type RunDeps } from './run.ts';
 /** For a guess at what a turn adds; the next turn counts it. */
 const charactersPerToken = 4;
 
+/** Whose turn a prompt is for. */
+export interface PromptAbout {
+  /** By whose rights the turn acts. */
+  readonly origin: TurnOrigin;
+  /** Whether somebody reads the answer and can be asked. */
+  readonly attended: boolean;
+  /** Of the person who writes. */
+  readonly locale?: string | undefined;
+}
+
 export interface TurnsDeps extends RunDeps {
   readonly memory: RecallApi;
+  readonly skills: Pick<SkillsApi, 'inject' | 'ended'>;
   readonly agents: AgentsApi;
   readonly models: Models;
   readonly sessions: Pick<SessionsApi, 'target'>;
@@ -40,8 +55,10 @@ export interface TurnsDeps extends RunDeps {
     run: () => Promise<T>,
   ) => Promise<T>;
   readonly queued: () => number;
-  /** Parts of the system prompt of an agent, the stable ones first; `locale` is that of the person who writes. */
-  readonly systemPrompt: (agent: Agent, tools: readonly Tool[], locale?: string) => readonly string[];
+  /** Parts of the system prompt of an agent, the stable ones first. */
+  readonly systemPrompt: (agent: Agent, tools: readonly Tool[], about: PromptAbout) => readonly string[];
+  /** Looks whether files that belong to the prompt changed; undefined: nothing to wait for, as nearly always. */
+  readonly refreshPrompt: (agent: Agent) => Promise<void> | undefined;
   /** Fences text that did not come from the operator, the same text always in the same way. */
   readonly fence: (text: string, label: FenceLabel) => string;
   /** Looks at outside text and announces what looks like an injection; it never changes the text. */
@@ -62,8 +79,25 @@ export interface TurnsDeps extends RunDeps {
   readonly refuse: string | undefined;
 }
 
+/** Of a turn that somebody asked for: it begins a chain of background turns. */
+const attendedRights: BackgroundRights = { chain: 0 };
+
+/** A turn of a conversation that is kept, with everything known that is not looked up in it. */
+interface Conversing {
+  readonly target: ConversationTarget;
+  readonly agent: Agent;
+  readonly models: readonly ModelInfo[];
+  readonly message: string;
+  readonly attached: readonly MessageAttachment[];
+  readonly origin: TurnOrigin;
+  readonly locale?: string | undefined;
+  readonly background: BackgroundRights;
+  readonly alongside: Alongside | undefined;
+}
+
 export interface Turns {
   readonly api: TurnsApi;
+  readonly reenter: Reenter;
   /** Aborts what still runs; used when the time to drain is over. */
   abortAll(): void;
 }
@@ -81,6 +115,84 @@ export function createTurns(deps: TurnsDeps): Turns {
     return media.size === 0 && asked === undefined ? candidates : fittingModels(candidates, { media, mediaParam, asked }, deps.models.unsupported);
   }
 
+  /** A turn whose messages are kept; the caller holds the conversation's lane. */
+  async function converse(turn: Conversing, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
+    const { target, agent, models, message, attached, background } = turn;
+    const authority = background.begunBy ?? turn.origin;
+    const tools = deps.toolsFor(agent, authority);
+    const refreshing = deps.refreshPrompt(agent);
+    if (refreshing !== undefined) await refreshing;
+    const system = deps.systemPrompt(agent, tools, { origin: authority, attended: turn.origin !== 'background', locale: turn.locale });
+    const room = deps.roomFor(agent, models, tools, system);
+    const about = { ref: target.ref, agent, principalId: target.principalId, room };
+    // Both look for what bears on the question, at the same time; nothing is asked by what comes from the background.
+    const remembering =
+      turn.origin === 'background'
+        ? undefined
+        : deps.memory.recall(
+            { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, question: message, room, signal: call.signal },
+            agent.config,
+            authority,
+          );
+    const skills = turn.origin === 'background' ? undefined : deps.skills.inject({ agent, question: message, origin: authority, room });
+    const past = await deps.context.prepare({ ...about, question: message });
+    const remembered = remembering === undefined ? undefined : await remembering;
+    const input = models[0]?.input ?? ['text'];
+    const history = past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, beside: attached });
+    const inspected = { agentId: agent.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
+    if (turn.origin !== 'background') deps.inspect(message, { source: 'user_input', ...inspected });
+    const inspectFile = (text: string) => deps.inspect(text, { source: 'external_content', ...inspected });
+    // What was found goes with the question and is not kept, so that what was sent before stays the same from turn to turn.
+    const question = past.recalled === undefined ? message : `${past.recalled}\n\n${message}`;
+    const asked: ModelMessage =
+      attached.length === 0 ? { role: 'user', content: question } : await attachments.attach(question, attached, inspectFile);
+    const outcome = await runs.run(
+      {
+        target,
+        agent,
+        origin: turn.origin,
+        models: past.attached.length === 0 ? models : fit(models, mediaIn(history), 'attachments'),
+        tools,
+        system,
+        history,
+        brought: [asked],
+        question: { text: message, attachments: attached },
+        remembered,
+        skills,
+        kept: true,
+        background,
+        alongside: turn.alongside,
+      },
+      call,
+      sink,
+    );
+    deps.noticeMessages();
+    const tokens = past.tokens + Math.ceil((message.length + outcome.text.length) / charactersPerToken);
+    deps.context.afterTurn({ ...about, tokens, behind: past.behind });
+    return outcome;
+  }
+
+  const reenter: Reenter = async ({ target, begunBy, chain, take }, call) => {
+    refuseAfterCrashes();
+    const admitted = deps.agents.usable(target.agentId, call);
+    return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
+      const agent = deps.agents.usable(target.agentId, call);
+      const models = modelsFor(agent, deps.models);
+      const news = take();
+      if (news === undefined) return undefined;
+      const { taskIds: ids, text: message } = news;
+      const alongside: Alongside = {
+        opened: () => ({ tasks: { ids, state: 'telling' } }),
+        ended: () => ({ tasks: { ids, state: 'told' } }),
+      };
+      return converse(
+        { target, agent, models, message, attached: [], origin: 'background', background: { begunBy, chain }, alongside },
+        call,
+        undefined,
+      );
+    });
+  };
+
   const api: TurnsApi = {
     async execute({ message, address, origin = 'rpc', locale, attachments: ids = [], alongside }, call, sink) {
       refuseAfterCrashes();
@@ -95,50 +207,7 @@ export function createTurns(deps: TurnsDeps): Turns {
         const agent = deps.agents.usable(target.agentId, call);
         const models = modelsOf(agent);
         await deps.applyResetPolicy(target, agent);
-        const tools = deps.toolsFor(agent, origin);
-        const system = deps.systemPrompt(agent, tools, locale);
-        const room = deps.roomFor(agent, models, tools, system);
-        const about = { ref: target.ref, agent, principalId: target.principalId, room };
-        // Both look for what bears on the question, at the same time.
-        const remembering = deps.memory.recall(
-          { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, question: message, room, signal: call.signal },
-          agent.config,
-          origin,
-        );
-        const past = await deps.context.prepare({ ...about, question: message });
-        const remembered = remembering === undefined ? undefined : await remembering;
-        const input = models[0]?.input ?? ['text'];
-        const history =
-          past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, beside: attached });
-        const inspected = { agentId: agent.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
-        deps.inspect(message, { source: 'user_input', ...inspected });
-        const inspectFile = (text: string) => deps.inspect(text, { source: 'external_content', ...inspected });
-        // What was found goes with the question and is not kept, so that what was sent before stays the same from turn to turn.
-        const question = past.recalled === undefined ? message : `${past.recalled}\n\n${message}`;
-        const asked: ModelMessage =
-          attached.length === 0 ? { role: 'user', content: question } : await attachments.attach(question, attached, inspectFile);
-        const outcome = await runs.run(
-          {
-            target,
-            agent,
-            origin,
-            models: past.attached.length === 0 ? models : fit(models, mediaIn(history), 'attachments'),
-            tools,
-            system,
-            history,
-            brought: [asked],
-            question: { text: message, attachments: attached },
-            remembered,
-            kept: true,
-            alongside,
-          },
-          call,
-          sink,
-        );
-        deps.noticeMessages();
-        const tokens = past.tokens + Math.ceil((message.length + outcome.text.length) / charactersPerToken);
-        deps.context.afterTurn({ ...about, tokens, behind: past.behind });
-        return outcome;
+        return converse({ target, agent, models, message, attached, origin, locale, background: attendedRights, alongside }, call, sink);
       });
     },
 
@@ -159,12 +228,15 @@ export function createTurns(deps: TurnsDeps): Turns {
       const prepare = (agent: Agent) => {
         const tools = deps.v1Tools === 'none' ? [] : toolsBeside(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
         const models = fit(modelsFor(agent, deps.models, chosen.model), media, 'messages', asked);
-        return { agent, tools, models, system: [...deps.systemPrompt(agent, tools), ...fenced.system] };
+        return { agent, tools, models, system: [...deps.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
       };
+      const refreshing = deps.refreshPrompt(admitted);
+      if (refreshing !== undefined) await refreshing;
       const prepared = prepare(admitted);
       return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
         // It may have waited for its agent's group: what was suspended, deleted or changed meanwhile holds for it too.
         const agent = deps.agents.usable(chosen.agentId, call);
+        if (agent !== admitted) await deps.refreshPrompt(agent);
         const ready = agent === admitted ? prepared : prepare(agent);
         const room = ready.models[0]?.contextWindow ?? 0;
         const remembering = deps.memory.recall({ ...about, question: fenced.userText, room, signal: call.signal }, agent.config, 'v1');
@@ -195,6 +267,7 @@ export function createTurns(deps: TurnsDeps): Turns {
 
   return {
     api,
+    reenter,
     abortAll: runs.abortAll,
   };
 }

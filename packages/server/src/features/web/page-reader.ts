@@ -5,7 +5,13 @@ import { createLanes } from '../../kernel/lane.ts';
 import type { ReadableText } from './readable.ts';
 
 /** Turns HTML into text, off the main thread; fails with `payload_too_large` when a page takes more memory or is aborted. */
-export type ReadPage = (html: string, signal: AbortSignal) => Promise<ReadableText>;
+export type ReadPage = (page: HtmlPage, signal: AbortSignal) => Promise<ReadableText>;
+
+export interface HtmlPage {
+  readonly html: string;
+  /** Where it comes from; links are resolved against it. */
+  readonly url: string;
+}
 
 /** Threads at once; each may take `maxOldGenerationSizeMb`. */
 const maxThreads = 2;
@@ -15,11 +21,11 @@ const Answer = z.strictObject({ title: z.string(), text: z.string() });
 export function createPageReader(workerUrl: URL = defaultWorkerUrl()): ReadPage {
   const threads = createLanes();
   let pages = 0;
-  return async (html, signal) => {
+  return async (page, signal) => {
     pages += 1;
     using _thread = await threads.acquire({ key: String(pages), group: 'pages', groupLimit: maxThreads, principalId: 'pages', signal });
     // No environment: it holds the keys of the installation.
-    const worker = new Worker(workerUrl, { workerData: html, resourceLimits, env: {}, name: 'page' });
+    const worker = new Worker(workerUrl, { workerData: page, resourceLimits, env: {}, name: 'page' });
     const outcome = Promise.withResolvers<ReadableText>();
     const onAbort = () => outcome.reject(new AppError('cancelled', 'The page was not read to its end'));
     signal.addEventListener('abort', onAbort, { once: true });

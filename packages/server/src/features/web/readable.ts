@@ -1,5 +1,5 @@
 import { Readability } from '@mozilla/readability';
-import { parseHTML } from 'linkedom';
+import { createDocument, type ParsedDocument } from '@mixmark-io/domino';
 import Turndown from 'turndown';
 
 /** What a page says, without what surrounds it. */
@@ -14,9 +14,12 @@ const unreadable = 'script,style,noscript,template,iframe,object,embed,svg,canva
 const invisibleStyle =
   /display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)|font-size\s*:\s*0|(?:left|top|text-indent)\s*:\s*-\d{3,}/i;
 
-/** Turns a page into Markdown: its article where one is found, the whole body otherwise. Works on parsed text only; nothing is loaded or run. */
-export function readHtml(html: string): ReadableText {
-  const { document } = parseHTML(/<html[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`);
+/**
+ * Turns the page of `url` into Markdown: its article where one is found, the whole body otherwise; links are whole
+ * addresses. Works on parsed text only; nothing is loaded or run.
+ */
+export function readHtml(html: string, url: string): ReadableText {
+  const document = parse(html, url);
   for (const element of document.querySelectorAll(unreadable)) element.remove();
   for (const element of document.querySelectorAll('[style]')) if (invisibleStyle.test(element.getAttribute('style') ?? '')) element.remove();
   const title = (document.querySelector('title')?.textContent ?? '').trim();
@@ -24,11 +27,20 @@ export function readHtml(html: string): ReadableText {
   turndown.remove(['script', 'style', 'noscript']);
   // Pictures are not seen by whoever reads this, and their addresses may carry anything.
   turndown.addRule('pictures', { filter: 'img', replacement: (_content, node) => ('getAttribute' in node ? node.getAttribute('alt') : null) ?? '' });
-  // As text: over nodes of this parser the conversion takes time quadratic in their number.
-  const whole = String(document.body);
+  const whole = document.body.outerHTML;
   // It takes the document apart while it searches.
   const article = new Readability(document, { maxElemsToParse: 20_000, charThreshold: 200 }).parse();
   const found = article?.content ?? '';
   const text = turndown.turndown(found === '' ? whole : found);
   return { title: (article?.title ?? '') || title, text: text.trim() };
+}
+
+function parse(html: string, url: string): ParsedDocument {
+  const document = createDocument(html, true);
+  // The lists of this parser are arrays without the name; the addresses of a document it leaves out.
+  for (const list of [document.querySelectorAll('body'), document.getElementsByTagName('body')]) {
+    if (!(Symbol.iterator in list)) Object.defineProperty(Object.getPrototypeOf(list), Symbol.iterator, { value: Array.prototype.values });
+  }
+  Object.defineProperties(document, { baseURI: { value: url }, documentURI: { value: url } });
+  return document;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../../kernel/log.ts';
-import { createWorkspaceTools } from './tools.ts';
+import { testWorkspaceTools } from './testing.ts';
 import { callTools } from '../../runtime/call-tools.ts';
 import { createFence } from '../../runtime/fence.ts';
 import { pointerOf } from '../../runtime/off-load.ts';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(join(workspaceDir, '..'), { recursive: true }));
 
-const read = createWorkspaceTools()[0]!;
+const read = testWorkspaceTools()[0]!;
 const page = Array.from({ length: 3000 }, (_, index) => `line ${index} of the page`).join('\n');
 const fetchTool = (content: string): Tool => ({
   name: 'fetch',

@@ -7,7 +7,9 @@ import { silentLog } from '../../kernel/log.ts';
 import { callTools } from '../../runtime/call-tools.ts';
 import { createFence } from '../../runtime/fence.ts';
 import { turnInput } from '../../runtime/testing.ts';
-import { createWebFetchTool } from './tool.ts';
+import { createFetchPage } from './fetch-page.ts';
+import { createWebFetchTool } from './fetch-tool.ts';
+import { createPageReader } from './page-reader.ts';
 
 let answer: (response: ServerResponse) => void;
 const server = createServer((_request, response) => answer(response));
@@ -24,7 +26,7 @@ async function fetchPage(url = `http://site.example:${port}/page`) {
     resolve: async (name) => (name === 'site.example' ? ['127.0.0.1'] : ['10.0.0.1']),
     allowAddresses: [`127.0.0.1:${port}`],
   });
-  const input = turnInput({ tools: [createWebFetchTool({ egress })], agent: { tools: { profile: 'full' } } });
+  const input = turnInput({ tools: [createWebFetchTool(createFetchPage(egress, createPageReader()))], agent: { tools: { profile: 'full' } } });
   const [result] = await callTools(
     { clock: systemClock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog },
     { input, signal: input.signal, beforeOnce: async () => {} },

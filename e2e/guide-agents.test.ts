@@ -1,0 +1,113 @@
+import { execFile, spawn } from 'node:child_process';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FakeAnswer, type FakeProvider, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
+import { type Daemon, root, startDaemon } from '../proving/lib/daemon.ts';
+import { freePort, makeHome, removeHome } from '../proving/lib/home.ts';
+import { findCommand } from '../tools/system-packages.mjs';
+
+// What docs/guide/agents.md tells a newcomer to paste, pasted: only the model is played, and the package of the MCP
+// server comes from this repository in place of the registry.
+const run = promisify(execFile);
+const missing = findCommand('bwrap') === undefined;
+const guide = await readFile(join(root, 'docs/guide/agents.md'), 'utf8');
+
+let place: string;
+let provider: FakeProvider;
+let daemon: Daemon;
+let env: NodeJS.ProcessEnv;
+
+/** The fenced blocks of the section under a heading. */
+function blocks(heading: string, language: 'sh' | 'yaml'): string[] {
+  const section = guide.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
+  return [...section.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(([, name]) => name === language).map(([, , body = '']) => body);
+}
+
+async function paste(heading: string): Promise<string> {
+  const [block = ''] = blocks(heading, 'sh');
+  expect(block).not.toBe('');
+  const { stdout } = await run('bash', ['-ec', block], { cwd: root, env, timeout: 60_000 });
+  return stdout;
+}
+
+const calls = (name: string, args: object): FakeAnswer => ({ toolCalls: [{ id: `call_${name}`, name, arguments: JSON.stringify(args) }] });
+/** What the model was shown last. */
+const shown = () => JSON.stringify(provider.requests.at(-1)?.body);
+
+beforeAll(async () => {
+  if (missing) return;
+  place = await makeHome();
+  const home = join(place, '.gatehouse');
+  const server = '@modelcontextprotocol/server-memory';
+  await mkdir(home, { mode: 0o700 });
+  await writeFile(join(home, 'config.yaml'), blocks('Settings', 'yaml').join('\n'), { mode: 0o600 });
+  await copyPackages(server, join(home, 'mcp'));
+  provider = await startFakeProvider();
+  const port = await freePort();
+  daemon = await startDaemon({ home, port, workingDir: place, env: { OPENAI_API_KEY: 'sk-of-the-guide', OPENAI_BASE_URL: provider.url } });
+  env = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: place,
+    GATEHOUSE_URL: `http://127.0.0.1:${port}`,
+    GATEHOUSE_TOKEN: daemon.token,
+    npm_config_update_notifier: 'false',
+  };
+});
+afterAll(async () => {
+  await daemon?.kill();
+  await provider?.close();
+  if (place !== undefined) await removeHome(place);
+});
+
+/** A package and everything it needs, as an installation in `folder` would lay it out. */
+async function copyPackages(name: string, folder: string, done = new Set<string>()): Promise<void> {
+  if (done.has(name)) return;
+  done.add(name);
+  const from = join(root, 'node_modules', name);
+  await cp(from, join(folder, 'node_modules', name), { recursive: true });
+  const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(await readFile(join(from, 'package.json'), 'utf8'));
+  for (const dependency of Object.keys(dependencies)) await copyPackages(dependency, folder, done);
+}
+
+test.skipIf(missing)('it reads a folder', { timeout: 60_000 }, async () => {
+  provider.queue(calls('ls', { path: 'documents' }), calls('read', { path: 'documents/bills.txt' }), { text: 'The rope, 45 EUR, is open.' });
+  expect(await paste('It reads a folder')).toContain('The rope, 45 EUR, is open.');
+  expect(shown()).toContain('Rope, 45 EUR, open');
+});
+
+test.skipIf(missing)('it remembers a fact from one conversation in another', { timeout: 60_000 }, async () => {
+  provider.queue(calls('memory_store', { content: 'The user takes coffee black' }), { text: 'I will.' }, { text: 'Black.' });
+  expect(await paste('It remembers')).toContain('Black.');
+  expect(shown()).toContain('The user takes coffee black');
+});
+
+test.skipIf(missing)('it uses an MCP server', { timeout: 60_000 }, async () => {
+  const entities = [{ name: 'Ada', entityType: 'person', observations: ['owns the boat Gull'] }];
+  provider.queue(calls('mcp__graph--create_entities', { entities }), { text: 'Noted.' });
+  const said = await paste('It uses an MCP server');
+  expect(said).toContain('create_entities');
+  expect(said).toContain('Noted.');
+  expect(shown()).toContain('owns the boat Gull');
+});
+
+test.skipIf(missing)('it asks before a risky command, and runs what was approved', { timeout: 60_000 }, async () => {
+  provider.queue(calls('exec', { argv: ['wc', '-l', 'documents/bills.txt'] }), { text: 'Two lines.' });
+  const [first = '', second = ''] = blocks('It asks before a risky command', 'sh');
+  const waiting = spawn('bash', ['-ec', first], { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => waiting.once('close', resolve));
+  let said = '';
+  waiting.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
+  await expect.poll(() => listApprovals(), { timeout: 20_000 }).toContain('wc');
+  expect(said).not.toContain('Two lines.');
+  const { stdout } = await run('bash', ['-ec', second], { cwd: root, env, timeout: 30_000 });
+  expect(stdout).toContain('documents/bills.txt');
+  expect(await ended).toBe(0);
+  expect(said).toContain('Two lines.');
+  expect(shown()).toContain('2 documents/bills.txt');
+});
+
+async function listApprovals(): Promise<string> {
+  return (await run(process.execPath, [join(root, 'dist/cli.js'), 'approvals', '-o', 'json'], { env, timeout: 20_000 })).stdout;
+}

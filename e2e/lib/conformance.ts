@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as z from 'zod';
+
+const program = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const Checks = z.array(z.looseObject({ id: z.string(), status: z.string(), errorMessage: z.string().optional() }));
+
+/** What one scenario of the suite came to. Warnings count as failures: what is said to pass does all of it. */
+export interface ScenarioResult {
+  readonly scenario: string;
+  readonly passed: boolean;
+  readonly complaints: readonly string[];
+}
+
+/** Runs the conformance suite as its users do; it is ended after `timeoutMs`. */
+function run(args: readonly string[], timeoutMs: number, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  return new Promise((resolve) => {
+    const options = {
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL' as const,
+      env: { PATH: process.env['PATH'] ?? '', ...env },
+      maxBuffer: 16 * 1024 * 1024,
+    };
+    // Its exit status says no more than the checks that it wrote.
+    execFile(process.execPath, [program, ...args], options, (_error, stdout, stderr) => resolve(stdout + stderr));
+  });
+}
+
+/** Names of the scenarios that the suite has for servers or clients. */
+export async function scenariosOf(side: 'server' | 'client'): Promise<readonly string[]> {
+  const text = await run(['list'], 20_000);
+  const [servers = '', clients = ''] = text.split('Client scenarios');
+  return [...(side === 'server' ? servers : clients).matchAll(/^ {2}- (\S+)/gm)].map(([, name = '']) => name);
+}
+
+/** Runs the suite, or one scenario, and reads what it wrote. */
+export async function runConformance(
+  args: readonly string[],
+  timeoutMs: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<readonly ScenarioResult[]> {
+  const dir = await mkdtemp(join(tmpdir(), 'gatehouse-conformance-'));
+  try {
+    const said = await run([...args, '--output-dir', dir], timeoutMs, env);
+    const results: ScenarioResult[] = [];
+    for (const folder of await readdir(dir, { recursive: true })) {
+      const scenario = /^(?:server-|client-)?(.+)-\d{4}-\d\d-\d\dT[^/]*\/checks\.json$/.exec(folder)?.[1];
+      if (scenario === undefined) continue;
+      const checks = Checks.parse(JSON.parse(await readFile(join(dir, folder), 'utf8')));
+      const bad = checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
+      const good = checks.some(({ status }) => status === 'SUCCESS');
+      results.push({ scenario, passed: good && bad.length === 0, complaints: bad.map(({ id, errorMessage }) => `${id}: ${errorMessage ?? ''}`) });
+    }
+    if (results.length === 0) throw new Error(`the conformance suite wrote no results:\n${said}`);
+    return results;
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}

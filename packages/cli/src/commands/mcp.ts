@@ -1,0 +1,158 @@
+import type { Result } from '@gatehouse/contract';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { exitCode } from '../exit-codes.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { plainText, shorten } from '../render/plain.ts';
+import { renderColumns, renderTable, renderTime } from '../render/table.ts';
+import { addGroup } from './group.ts';
+import { type CommonFlags, withConnection } from './options.ts';
+
+type ConnectFlags = CommonFlags & { sse?: true; header: string[]; agent: string[] };
+type Connected = Result<'mcp.connect'>;
+
+/** Connecting may start a program first. */
+const patienceMs = 120_000;
+const descriptionLength = 80;
+
+/** `gatehouse mcp list | status | connect | disconnect | reconnect | test`. */
+export function addMcpCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+  const mcp = addGroup(program, 'mcp')
+    .summary('list, connect, disconnect and test MCP servers')
+    .description('Servers whose tools agents may use; needs a token with scope admin. Programs (stdio) stand in config.yaml only.');
+
+  withConnection(mcp.command('list', { isDefault: true }))
+    .description('Lists the servers with the state of their connections.')
+    .action(async (flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const listed = await client.call('mcp.list');
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : serverTable(listed));
+    });
+
+  withConnection(mcp.command('status <name>'))
+    .description('Shows the state of a server and its tools.')
+    .action(async (name: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const status = await client.call('mcp.status', { name });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(status) : statusText(status));
+    });
+
+  withConnection(mcp.command('connect <name> [address]'))
+    .description('Connects a server that is known, or a remote one at ADDRESS, which is then stored.')
+    .option('--sse', 'it speaks the older SSE transport, not streamable HTTP')
+    .option('--header <name=VARIABLE>', 'a header to send, with the value of an environment variable; can be given again', collect, [])
+    .option('--agent <id>', 'the only agent that sees its tools; can be given again', collect, [])
+    .action(async (name: string, address: string | undefined, { sse, header, agent, ...flags }: ConnectFlags) => {
+      if (address === undefined && (sse === true || header.length > 0 || agent.length > 0))
+        throw usageError('--sse, --header and --agent are for a server that is given with its address.');
+      const headers = readHeaders(header, io);
+      const { client } = await connect(flags, io);
+      const remote =
+        address === undefined
+          ? {}
+          : {
+              transport: sse === true ? ('sse' as const) : ('http' as const),
+              url: address,
+              ...(header.length === 0 ? {} : { headers }),
+              ...(agent.length === 0 ? {} : { agents: agent }),
+            };
+      const done = await client.call('mcp.connect', { name, ...remote }, { timeoutMs: patienceMs });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : connectedText(done));
+    });
+
+  withConnection(mcp.command('reconnect <name>'))
+    .description('Ends the connection to a server, if there is one, and makes it anew.')
+    .action(async (name: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('mcp.reconnect', { name }, { timeoutMs: patienceMs });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : connectedText(done));
+    });
+
+  withConnection(mcp.command('disconnect <name>'))
+    .description('Ends the connection to a server; it is not made again until somebody connects it.')
+    .option('--forget', 'also removes a stored server, with its headers')
+    .action(async (name: string, { forget, ...flags }: CommonFlags & { forget?: true }) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('mcp.disconnect', { name, forget: forget === true });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Disconnected ${done.name}${done.forgotten ? ' and forgot it' : ''}.`);
+    });
+
+  withConnection(mcp.command('test <name>'))
+    .description('Makes a connection of its own, measures a round trip and ends it; ends with 1 when it does not work.')
+    .action(async (name: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const found = await client.call('mcp.test', { name }, { timeoutMs: patienceMs });
+      if (!found.success) setExit(exitCode.failed);
+      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(found));
+      printLine(
+        io.stdout,
+        found.success
+          ? `${plainText(name)} answered in ${found.latencyMs.toFixed(1)} ms and offers ${found.toolCount} tools.`
+          : `${plainText(name)} does not work: ${plainText(found.error)}`,
+      );
+    });
+}
+
+/** Values come from the environment: other users can read a command line. */
+function readHeaders(given: readonly string[], io: Io): Record<string, string> {
+  return Object.fromEntries(
+    given.map((text) => {
+      const [, name, variable] = /^([^=]+)=([A-Za-z_][A-Za-z0-9_]*)$/.exec(text) ?? [];
+      if (name === undefined || variable === undefined)
+        throw usageError(`--header ${plainText(text)}: expected NAME=VARIABLE.`, 'Such as --header authorization=SEARCH_TOKEN.');
+      const value = io.env[variable];
+      if (value === undefined || value === '') throw usageError(`The environment variable ${variable} is not set.`);
+      return [name, value];
+    }),
+  );
+}
+
+function collect(value: string, before: readonly string[]): string[] {
+  return [...before, value];
+}
+
+function serverTable({ servers }: Result<'mcp.list'>): string {
+  if (servers.length === 0) return 'There are no MCP servers.';
+  return renderTable(
+    ['Name', 'Transport', 'From', 'State', 'Tools', 'Answered', 'Error'],
+    servers.map(({ name, transport, source, status, toolCount, lastHealthCheck, error }) => [
+      name,
+      transport,
+      source === 'config' ? 'config.yaml' : 'stored',
+      status,
+      toolCount,
+      lastHealthCheck === null ? undefined : renderTime(lastHealthCheck),
+      error,
+    ]),
+  );
+}
+
+function statusText(server: Result<'mcp.status'>): string {
+  const { name, transport, status, address, serverVersion, error, reconnectAttempt, maxReconnectAttempts, tools, droppedTools, agents } = server;
+  const facts = renderColumns([
+    ['server', name],
+    ['state', status],
+    ['transport', transport],
+    ['at', address],
+    ['calls itself', serverVersion === undefined ? undefined : `${serverVersion.name} ${serverVersion.version}`],
+    ['agents', agents === undefined ? 'all' : agents.join(', ')],
+    ['attempts', `${reconnectAttempt} of ${maxReconnectAttempts}`],
+    ['error', error],
+  ]);
+  const rows = tools.map((tool) => [
+    tool.callableName,
+    tool.risk,
+    tool.description === undefined ? undefined : shorten(tool.description, descriptionLength),
+  ]);
+  return [
+    facts,
+    '',
+    tools.length === 0 ? 'It offers no tools.' : renderTable(['Tool', 'Risk', 'Description'], rows),
+    ...(droppedTools > 0 ? [`${droppedTools} tools were left out.`] : []),
+  ].join('\n');
+}
+
+function connectedText({ name, status, tools }: Connected): string {
+  return `${name} is ${status} and offers ${tools.length} tools${tools.length === 0 ? '' : `: ${plainText(tools.join(', '))}`}.`;
+}

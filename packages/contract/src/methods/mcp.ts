@@ -1,0 +1,201 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { AgentId } from '../shared/session.ts';
+import { EpochMs } from '../shared/turn.ts';
+
+/** A doubled or trailing hyphen would let the callable names of two servers meet: `mcp__<server>--<tool>`. */
+export const McpServerName = z
+  .string()
+  .max(32)
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_]|-(?![-]|$))*$/, 'expected 1 to 32 letters, digits, "_" or single "-", beginning with a letter or digit');
+export const mcpTransports = ['stdio', 'sse', 'http'] as const;
+
+const Header = z
+  .string()
+  .min(1)
+  .max(8192)
+  .regex(/^[\t\u0020-\u007e]*$/, 'expected printable ASCII');
+/** Headers of the requests to a remote server; names that belong to the connection or the protocol are refused by the server. */
+export const McpHeaders = z
+  .record(
+    z
+      .string()
+      .max(128)
+      .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'expected a header name'),
+    Header,
+  )
+  .refine((headers) => Object.keys(headers).length <= 32, 'expected at most 32 headers');
+
+const named = {
+  name: McpServerName.optional().describe('Name of the server; `server_name` and `serverId` are taken as other spellings.'),
+  server_name: McpServerName.optional(),
+  serverId: McpServerName.optional(),
+};
+const remote = {
+  transport: z
+    .enum(mcpTransports)
+    .optional()
+    .describe('`http` (streamable HTTP) or `sse`. A `stdio` server is a program: it stands in config.yaml only, and is refused here.'),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(2048)
+    .optional()
+    .describe('Of a remote server; the host must have public addresses.'),
+  headers: McpHeaders.optional().describe('Headers of every request to it; kept encrypted and never shown.').meta({ secret: true }),
+};
+const Status = z.enum(['disconnected', 'connecting', 'connected', 'reconnecting', 'error']);
+
+const row = {
+  name: McpServerName,
+  transport: z.enum(mcpTransports),
+  source: z.enum(['config', 'stored']).describe('`config`: of config.yaml; `stored`: made by `mcp.connect`.'),
+  enabled: z.boolean().describe('Whether it is connected at the start of the daemon.'),
+  status: Status,
+  toolCount: z.int().min(0),
+  lastHealthCheck: EpochMs.nullable().describe('When it last answered; null: not yet.'),
+  reconnectAttempt: z.int().min(0).describe('Attempts since the connection was lost.'),
+  generation: z.int().min(0).describe('Raised by each attempt to connect.'),
+  agents: z.array(AgentId).optional().describe('The only agents that see its tools; all when absent.'),
+  error: z.string().optional(),
+  capabilities: z.array(z.string()).optional().describe('Names of what it says that it can do.'),
+  serverVersion: z.strictObject({ name: z.string(), version: z.string() }).optional().describe('As it calls itself.'),
+};
+const connected = {
+  name: McpServerName,
+  status: Status,
+  toolCount: z.int().min(0),
+  tools: z.array(z.string()).describe('Names as the server gives them.'),
+};
+const exampleRow = {
+  name: 'files',
+  transport: 'stdio' as const,
+  source: 'config' as const,
+  enabled: true,
+  status: 'connected' as const,
+  toolCount: 1,
+  lastHealthCheck: 1790000000000,
+  reconnectAttempt: 0,
+  generation: 1,
+  capabilities: ['tools'],
+  serverVersion: { name: 'files', version: '1.0.0' },
+};
+const exampleConnected = { name: 'search', status: 'connected' as const, toolCount: 1, tools: ['find'] };
+
+export const mcp = {
+  'mcp.list': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Lists the MCP servers of config.yaml and the stored ones, with the state of their connections.',
+    params: z.strictObject({}),
+    result: z.strictObject({ servers: z.array(z.strictObject(row)), total: z.int().min(0) }),
+    examples: [{ params: {}, result: { servers: [exampleRow], total: 1 } }],
+    since: '0.1.0',
+  }),
+  'mcp.status': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Tells the state of one MCP server and the tools that it offers.',
+    description: 'Descriptions and instructions are the words of the server, cleaned of invisible characters and shortened.',
+    params: z.strictObject(named),
+    result: z.strictObject({
+      ...row,
+      maxReconnectAttempts: z.int(),
+      address: z.string().optional().describe('Origin of a remote server, or the program of a stdio server.'),
+      headerNames: z.array(z.string()).optional().describe('Headers that are sent to a remote server, without their values.'),
+      instructions: z.string().optional().describe('What the server says of its use, at most 4096 characters; no model is given it.'),
+      stderr: z.string().optional().describe('The end of what a stdio server wrote to its error output, redacted.'),
+      droppedTools: z.int().min(0).describe('Tools that were left out: beyond the limits, or not valid.'),
+      tools: z.array(
+        z.strictObject({
+          name: z.string(),
+          qualifiedName: z.string().describe('`mcp:<server>/<tool>`'),
+          callableName: z.string().describe('`mcp__<server>--<tool>`: what a model calls, and what policies name.'),
+          description: z.string().optional(),
+          risk: z.enum(['read', 'write']).describe('`read` when `readOnlyTools` of the server names it.'),
+        }),
+      ),
+    }),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: { name: 'files' },
+        result: {
+          ...exampleRow,
+          maxReconnectAttempts: 5,
+          address: 'node',
+          droppedTools: 0,
+          tools: [
+            {
+              name: 'read_file',
+              qualifiedName: 'mcp:files/read_file',
+              callableName: 'mcp__files--read_file',
+              description: 'Reads a file.',
+              risk: 'write',
+            },
+          ],
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'mcp.connect': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Connects an MCP server and returns the names of its tools; does nothing when it is connected.',
+    description:
+      'With a name alone the configured or stored server is connected. With `transport` and `url` a remote server is connected and, once that succeeded, stored: it is then connected at each start. Private addresses are refused.',
+    params: z.strictObject({
+      ...named,
+      ...remote,
+      agents: z.array(AgentId).min(1).max(64).optional().describe('Of a server that is stored: the only agents that see its tools.'),
+    }),
+    result: z.strictObject(connected),
+    errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
+    examples: [{ params: { name: 'search', transport: 'http', url: 'https://mcp.example/mcp' }, result: exampleConnected }],
+    since: '0.1.0',
+  }),
+  'mcp.disconnect': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Ends the connection to an MCP server; it is not made again until someone connects it.',
+    description: 'A stored server stays disconnected after a restart, one of config.yaml is connected again then unless it says `enabled: false`.',
+    params: z.strictObject({ ...named, forget: z.boolean().default(false).describe('Also removes a stored server.') }),
+    result: z.strictObject({ name: McpServerName, status: z.literal('disconnected'), forgotten: z.boolean() }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { name: 'search' }, result: { name: 'search', status: 'disconnected', forgotten: false } }],
+    since: '0.1.0',
+  }),
+  'mcp.reconnect': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Ends the connection to an MCP server, if there is one, and makes it anew.',
+    description: 'A server that is not known is connected when `transport` and `url` are given, as by `mcp.connect`.',
+    params: z.strictObject({ ...named, ...remote }),
+    result: z.strictObject(connected),
+    errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
+    examples: [{ params: { server_name: 'search' }, result: exampleConnected }],
+    since: '0.1.0',
+  }),
+  'mcp.test': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Makes a connection of its own to an MCP server, measures a round trip, lists the tools and ends it again.',
+    description: 'Takes at most 15 seconds. A failure is part of the result; wrong parameters are an error.',
+    params: z.strictObject({ ...named, ...remote }),
+    result: z.discriminatedUnion('success', [
+      z.strictObject({
+        success: z.literal(true),
+        latencyMs: z.number().min(0).describe('One ping and its answer.'),
+        toolCount: z.int().min(0),
+        tools: z.array(z.string()),
+      }),
+      z.strictObject({ success: z.literal(false), error: z.string() }),
+    ]),
+    errors: ['not_found', 'denied'],
+    examples: [
+      { params: { name: 'files' }, result: { success: true, latencyMs: 1.4, toolCount: 1, tools: ['read_file'] } },
+      { params: { name: 'search' }, result: { success: false, error: 'No answer from mcp.example' } },
+    ],
+    since: '0.1.0',
+  }),
+};

@@ -1,0 +1,80 @@
+import type { Result } from '@gatehouse/contract';
+import { useSession } from '../../data/context.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { navigate } from '../../router.ts';
+import { PageLink } from '../../ui/link.tsx';
+import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import { ConfigTab } from './config-tab.tsx';
+import { McpTab } from './mcp-tab.tsx';
+import { SkillsTab } from './skills-tab.tsx';
+import { ToolsTab } from './tools-tab.tsx';
+import { WorkspaceTab } from './workspace-tab.tsx';
+
+export type Agent = Result<'agents.get'>;
+
+const tabs = [
+  { path: '', name: 'Configuration' },
+  { path: 'workspace', name: 'Workspace' },
+  { path: 'tools', name: 'Tools' },
+  { path: 'skills', name: 'Skills' },
+  { path: 'mcp', name: 'MCP servers' },
+] as const;
+
+/** One agent: `/agents/<id>`, and a part of it at `/agents/<id>/<part>`. */
+export function AgentPage({ rest }: { readonly rest: string }) {
+  const { admin } = useSession();
+  const [agentId = '', part = ''] = rest.split('/');
+  return admin ? <Whole key={agentId} agentId={agentId} part={part} /> : <AdminOnly title={agentId} />;
+}
+
+function Whole({ agentId, part }: { readonly agentId: string; readonly part: string }) {
+  const { client, chats } = useSession();
+  const found = useLoad(`agent ${agentId}`, (signal) => client.call('agents.get', { agentId }, { signal }));
+  const agent = found.data;
+  const path = `/agents/${encodeURIComponent(agentId)}`;
+  return (
+    <Page
+      title={agent?.config.name ?? agentId}
+      lead={
+        <span className="facts-line">
+          <PageLink to="/agents">All agents</PageLink>
+          <span className="mono">{agentId}</span>
+          {agent !== undefined && <Badge tone={agent.suspended ? 'warn' : 'good'}>{agent.suspended ? 'Suspended' : 'Active'}</Badge>}
+          {agent?.isDefault === true && <Badge tone="accent">Default</Badge>}
+        </span>
+      }
+      actions={
+        agent !== undefined &&
+        !agent.suspended && (
+          <Button
+            icon="chat"
+            onClick={() => {
+              chats.begin(agentId);
+              navigate('/chat');
+            }}
+          >
+            Chat
+          </Button>
+        )
+      }
+    >
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {agent === undefined && found.loading && <Skeleton lines={6} />}
+      {agent !== undefined && (
+        <>
+          <Tabs
+            label="Parts of the agent"
+            tabs={tabs.map(({ path: own, name }) => ({ to: own === '' ? path : `${path}/${own}`, name, current: own === part }))}
+          />
+          {part === '' && <ConfigTab agent={agent} onChanged={found.reload} />}
+          {part === 'workspace' && <WorkspaceTab agentId={agentId} />}
+          {part === 'tools' && <ToolsTab agent={agent} onChanged={found.reload} />}
+          {part === 'skills' && <SkillsTab agentId={agentId} />}
+          {part === 'mcp' && <McpTab agentId={agentId} />}
+          {!tabs.some(({ path: own }) => own === part) && <Empty title="An agent has no such part" />}
+        </>
+      )}
+    </Page>
+  );
+}

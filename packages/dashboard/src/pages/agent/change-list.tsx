@@ -1,0 +1,39 @@
+import { revealedJson } from '../../ui/revealed.ts';
+import type { ConfigChange } from './config-changes.ts';
+
+/** What would become of which keys, as the server says. */
+export function ChangeList({ changes }: { readonly changes: readonly ConfigChange[] }) {
+  if (changes.length === 0) return <p role="status">Nothing would change.</p>;
+  return (
+    <div className="table-scroll" tabIndex={0} role="region" aria-label="Changes">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Key</th>
+            <th scope="col">Before</th>
+            <th scope="col">After</th>
+          </tr>
+        </thead>
+        <tbody>
+          {changes.map(({ path, before, after }) => (
+            <tr key={path}>
+              <th scope="row" className="mono">
+                {path}
+              </th>
+              <td>
+                <Value value={before} />
+              </td>
+              <td>
+                <Value value={after} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Value({ value }: { readonly value: unknown }) {
+  return value === undefined ? <span className="hint">not set</span> : <code className="config-value">{revealedJson(value)}</code>;
+}

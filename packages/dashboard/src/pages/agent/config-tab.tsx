@@ -1,0 +1,116 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { useLeaveGuard } from '../../router.ts';
+import { Button, Failure, Field, Notice } from '../../ui/parts.tsx';
+import type { Agent } from './agent-page.tsx';
+import { ChangeList } from './change-list.tsx';
+import { type ConfigChange, configChanges, configPatch, isFields } from './config-changes.ts';
+
+interface Checked {
+  /** The text that was checked: only this one can be applied. */
+  readonly text: string;
+  readonly patch: Record<string, unknown>;
+  readonly changes: readonly ConfigChange[];
+}
+
+/** The whole configuration as JSON: checked by the server first, which then tells what would change, and applied. */
+export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
+  const { client } = useSession();
+  const { agentId, config, source } = agent;
+  const stored = JSON.stringify(config, null, 2);
+  const [text, setText] = useState(stored);
+  const [checked, setChecked] = useState<Checked>();
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const [outcome, setOutcome] = useState<string>();
+  const unsaved = text !== stored;
+  useLeaveGuard(unsaved, 'The configuration was changed and not applied. Leave it all the same?');
+
+  const run = (work: () => Promise<void>): void => {
+    setBusy(true);
+    setError(undefined);
+    setOutcome(undefined);
+    work()
+      .catch((failure: unknown) => {
+        setError(failure);
+        setChecked(undefined);
+      })
+      .finally(() => setBusy(false));
+  };
+  const check = async (): Promise<void> => {
+    const wanted: unknown = JSON.parse(text);
+    if (!isFields(wanted)) throw new Error('Expected a JSON object.');
+    const patch = configPatch(config, wanted);
+    const { config: merged } = await client.call('agents.update', { agentId, config: patch, dryRun: true });
+    setChecked({ text, patch, changes: configChanges(config, merged) });
+  };
+  const apply = async ({ patch }: Checked): Promise<void> => {
+    const { config: applied } = await client.call('agents.update', { agentId, config: patch });
+    setText(JSON.stringify(applied, null, 2));
+    setChecked(undefined);
+    setOutcome('Applied; it holds from the next turn on.');
+    onChanged();
+  };
+  const current = checked?.text === text ? checked : undefined;
+
+  return (
+    <form
+      className="panel"
+      aria-label="Configuration"
+      onSubmit={(event) => {
+        event.preventDefault();
+        run(check);
+      }}
+    >
+      <p className="hint">
+        {source === 'file'
+          ? 'This agent is defined in config.yaml; what is changed here is stored beside it and wins over it.'
+          : 'This agent is stored.'}{' '}
+        A key that is taken out goes back to its default.
+      </p>
+      <Field label="Configuration as JSON">
+        {(id) => (
+          <textarea
+            id={id}
+            className="editor"
+            rows={24}
+            spellCheck={false}
+            autoCapitalize="off"
+            autoCorrect="off"
+            value={text}
+            onChange={(event) => {
+              setText(event.target.value);
+              setOutcome(undefined);
+            }}
+          />
+        )}
+      </Field>
+      {error !== undefined && <Failure error={error} title="It does not fit." />}
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      {current !== undefined && <ChangeList changes={current.changes} />}
+      <div className="actions">
+        <Button submit disabled={busy || !unsaved}>
+          {busy ? 'Working…' : 'Check'}
+        </Button>
+        <Button
+          look="primary"
+          disabled={busy || current === undefined || current.changes.length === 0}
+          onClick={() => current !== undefined && run(() => apply(current))}
+        >
+          Apply
+        </Button>
+        {unsaved && (
+          <Button
+            look="quiet"
+            onClick={() => {
+              setText(stored);
+              setError(undefined);
+            }}
+          >
+            Discard the changes
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,203 @@
+import { type Client, GatehouseError } from '@gatehouse/client';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { bytes } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { useLeaveGuard } from '../../router.ts';
+import { diffTexts } from '../../ui/diff.ts';
+import { DiffView, TextView } from '../../ui/diff-view.tsx';
+import { Confirm, Dialog } from '../../ui/dialog.tsx';
+import { Badge, Button, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
+import type { Template } from './file-tree.tsx';
+
+interface EditorProps {
+  readonly agentId: string;
+  readonly path: string;
+  readonly isNew: boolean;
+  /** Of a file that has a default to go back to. */
+  readonly template: Template | undefined;
+  readonly onWritten: (words: string) => void;
+  readonly onGone: (words: string) => void;
+}
+
+/** Browsers lay out the text of a field as a whole: beyond this a page stands still while somebody types. */
+const maxEditedLength = 100_000;
+const maxEditedLines = 2000;
+
+/** What is stored now; undefined where nothing is. */
+async function readStored(client: Client, agentId: string, filePath: string, signal?: AbortSignal): Promise<string | undefined> {
+  try {
+    return (await client.call('workspace.readFile', { agentId, filePath }, { signal })).content;
+  } catch (error) {
+    if (error instanceof GatehouseError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
+/** A text file: what would be written is compared with what is stored before it is. */
+export function FileEditor(props: EditorProps) {
+  const { agentId, path } = props;
+  const { client } = useSession();
+  const found = useLoad(`file ${agentId} ${path}`, async (signal) => ({ stored: await readStored(client, agentId, path, signal) }));
+  if (found.error !== undefined) return <Failure error={found.error} title={path} onRetry={found.reload} />;
+  if (found.data === undefined) return <Skeleton lines={6} />;
+  const { stored } = found.data;
+  return isLarge(stored ?? '') ? <LargeFile path={path} text={stored ?? ''} /> : <Editor {...props} loaded={stored} />;
+}
+
+function isLarge(text: string): boolean {
+  if (text.length > maxEditedLength) return true;
+  let lines = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines += 1;
+  return lines > maxEditedLines;
+}
+
+function LargeFile({ path, text }: { readonly path: string; readonly text: string }) {
+  return (
+    <section className="file-editor" aria-label={`File ${path}`}>
+      <header className="panel-head">
+        <h2 className="mono">{path}</h2>
+        <Badge>{bytes(new Blob([text]).size)}</Badge>
+      </header>
+      <Notice>It is too large to be edited here. The command line writes it: gatehouse workspace write.</Notice>
+      <TextView text={text} label={`Content of ${path}`} />
+    </section>
+  );
+}
+
+function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: EditorProps & { readonly loaded: string | undefined }) {
+  const { client } = useSession();
+  const [base, setBase] = useState(loaded);
+  const [text, setText] = useState(loaded ?? '');
+  const [asked, setAsked] = useState<{ readonly stored: string | undefined } | 'delete' | 'reset'>();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const unsaved = text !== (base ?? '');
+  useLeaveGuard(unsaved, `${path} was changed and not written. Leave it all the same?`);
+  const close = (): void => setAsked(undefined);
+
+  const review = (): void => {
+    setBusy(true);
+    setError(undefined);
+    readStored(client, agentId, path)
+      .then((stored) => setAsked({ stored }), setError)
+      .finally(() => setBusy(false));
+  };
+  const write = async (): Promise<void> => {
+    await client.call('workspace.writeFile', { agentId, filePath: path, content: text });
+    setBase(text);
+    onWritten(`${path} is written.`);
+  };
+
+  return (
+    <section className="file-editor" aria-label={`File ${path}`}>
+      <header className="panel-head">
+        <h2 className="mono">{path}</h2>
+        {base === undefined && <Badge tone="accent">new</Badge>}
+        {unsaved && <Badge tone="warn">not written</Badge>}
+        <span className="grow" />
+        {template !== undefined && base !== undefined && (
+          <Button small onClick={() => setAsked('reset')}>
+            Back to the template
+          </Button>
+        )}
+        {base !== undefined && (
+          <Button small icon="trash" onClick={() => setAsked('delete')}>
+            Delete
+          </Button>
+        )}
+        <Button small look="primary" disabled={busy || (!unsaved && !(isNew && base === undefined))} onClick={review}>
+          Compare and write
+        </Button>
+      </header>
+      {error !== undefined && <Failure error={error} />}
+      {isNew && base !== undefined && text === base && <Notice>There is a file of this name already.</Notice>}
+      <textarea
+        className="editor"
+        aria-label={`Content of ${path}`}
+        rows={22}
+        spellCheck={false}
+        autoCapitalize="off"
+        autoCorrect="off"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <p className="hint">{`${bytes(new Blob([text]).size)}${template === undefined ? '' : '; this file is part of what the agent is told in each turn'}`}</p>
+      {typeof asked === 'object' && <WriteDialog path={path} base={base} stored={asked.stored} text={text} write={write} onClose={close} />}
+      {asked === 'delete' && (
+        <Confirm
+          title={`Delete ${path}?`}
+          action="Delete"
+          onClose={close}
+          run={async () => {
+            await client.call('workspace.deleteFile', { agentId, filePath: path });
+            onGone(`${path} is deleted.`);
+          }}
+        >
+          <p>What was committed of it can be restored.</p>
+        </Confirm>
+      )}
+      {asked === 'reset' && (
+        <Confirm
+          title={`Put ${path} back to its template?`}
+          action="Put back"
+          onClose={close}
+          run={async () => {
+            await client.call('workspace.resetFile', { agentId, fileName: path });
+            onGone(`${path} is the template again.`);
+          }}
+        >
+          <p>What was written into it is gone unless it was committed.</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+/** Shows what is stored at this moment against what would be, and warns when somebody else wrote it meanwhile. */
+function WriteDialog({
+  path,
+  base,
+  stored,
+  text,
+  write,
+  onClose,
+}: {
+  readonly path: string;
+  readonly base: string | undefined;
+  readonly stored: string | undefined;
+  readonly text: string;
+  readonly write: () => Promise<void>;
+  readonly onClose: () => void;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [hunks] = useState(() => diffTexts(stored ?? '', text));
+  const run = (): void => {
+    setBusy(true);
+    setError(undefined);
+    write().then(onClose, (failure: unknown) => {
+      setError(failure);
+      setBusy(false);
+    });
+  };
+  return (
+    <Dialog title={`Write ${path}?`} onClose={onClose} wide>
+      <div className="dialog-body">
+        {stored !== base && <Notice tone="warn">It was changed since you opened it. What is shown is the difference to what is stored now.</Notice>}
+        {hunks.length === 0 ? (
+          <p>{stored === undefined ? 'An empty file is made.' : 'It is the same as what is stored.'}</p>
+        ) : (
+          <DiffView hunks={hunks} label={`Changes of ${path}`} />
+        )}
+      </div>
+      {error !== undefined && <Failure error={error} />}
+      <footer>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" disabled={busy} onClick={run}>
+          {busy ? 'Writing…' : 'Write it'}
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}

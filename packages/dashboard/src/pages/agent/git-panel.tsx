@@ -1,0 +1,201 @@
+import { type Client, GatehouseError } from '@gatehouse/client';
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime, plural } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { GitDiffView } from '../../ui/diff-view.tsx';
+import { Confirm, Dialog } from '../../ui/dialog.tsx';
+import { Badge, Button, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
+
+type GitStatus = Result<'workspace.git.status'>;
+type Commit = Result<'workspace.git.log'>['commits'][number];
+
+interface State {
+  readonly status: GitStatus;
+  readonly commits: readonly Commit[];
+}
+
+const tones: Readonly<Record<string, Tone>> = { untracked: 'accent', added: 'good', modified: 'warn', deleted: 'bad' };
+const shownEntries = 100;
+
+async function loadState(client: Client, agentId: string, signal: AbortSignal): Promise<State> {
+  const [status, log] = await client.batch(
+    [
+      { method: 'workspace.git.status', params: { agentId } },
+      { method: 'workspace.git.log', params: { agentId, limit: 20 } },
+    ],
+    { signal },
+  );
+  if (!status.ok) throw status.error;
+  if (!log.ok) throw log.error;
+  return { status: status.result, commits: log.result.commits };
+}
+
+/** What differs from the last commit, and the commits. */
+export function GitPanel({
+  agentId,
+  round,
+  onRestored,
+}: {
+  readonly agentId: string;
+  readonly round: number;
+  readonly onRestored: (path: string) => void;
+}) {
+  const { client } = useSession();
+  const state = useLoad(`git ${agentId} ${round}`, (signal) => loadState(client, agentId, signal));
+  const [message, setMessage] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [outcome, setOutcome] = useState<string>();
+  const [asked, setAsked] = useState<{ readonly diff: string | undefined } | { readonly restore: string }>();
+  const close = (): void => setAsked(undefined);
+  const commit = (): void => {
+    setBusy(true);
+    setError(undefined);
+    setOutcome(undefined);
+    client
+      .call('workspace.git.commit', { agentId, ...(message.trim() !== '' && { message: message.trim() }) })
+      .then((made) => {
+        setMessage('');
+        setOutcome(`Committed as ${made.sha.slice(0, 10)}.`);
+        state.reload();
+      }, setError)
+      .finally(() => setBusy(false));
+  };
+  const { data } = state;
+  return (
+    <section className="panel" aria-label="Git">
+      <div className="panel-head">
+        <h2>History</h2>
+        {data !== undefined && <Badge>{data.status.branch}</Badge>}
+        {data !== undefined && (
+          <span className="hint">
+            {data.status.clean ? 'Everything is committed' : `${plural(data.status.entries.length, 'file')} not committed`}
+          </span>
+        )}
+        <span className="grow" />
+        {data !== undefined && !data.status.clean && (
+          <Button small onClick={() => setAsked({ diff: undefined })}>
+            Show all changes
+          </Button>
+        )}
+      </div>
+      {state.error !== undefined && <GitFailure error={state.error} onRetry={state.reload} />}
+      {error !== undefined && <Failure error={error} />}
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      {data === undefined && state.loading && <Skeleton lines={3} />}
+      {data !== undefined && !data.status.clean && (
+        <>
+          <ul className="history">
+            {data.status.entries.slice(0, shownEntries).map(({ path, status }) => (
+              <li key={path} className="git-entry">
+                <Badge tone={tones[status] ?? 'neutral'}>{status}</Badge>
+                <span className="mono cut">{path}</span>
+                <span className="grow" />
+                {status !== 'untracked' && (
+                  <>
+                    <Button small label={`Show the changes of ${path}`} onClick={() => setAsked({ diff: path })}>
+                      Changes
+                    </Button>
+                    <Button small label={`Restore ${path}`} onClick={() => setAsked({ restore: path })}>
+                      Restore
+                    </Button>
+                  </>
+                )}
+              </li>
+            ))}
+          </ul>
+          {data.status.entries.length > shownEntries && (
+            <p className="hint">{`and ${plural(data.status.entries.length - shownEntries, 'file')} more`}</p>
+          )}
+          <form
+            className="commit-form"
+            onSubmit={(event) => {
+              event.preventDefault();
+              commit();
+            }}
+          >
+            <input
+              aria-label="Message of the commit"
+              placeholder="What was changed, and why"
+              maxLength={500}
+              value={message}
+              onChange={(event) => setMessage(event.target.value)}
+            />
+            <Button submit disabled={busy}>
+              {busy ? 'Committing…' : 'Commit everything'}
+            </Button>
+          </form>
+        </>
+      )}
+      {data !== undefined && data.commits.length > 0 && (
+        <ol className="history" aria-label="Commits">
+          {data.commits.map(({ sha, author, date, message: words }) => (
+            <li key={sha}>
+              <p dir="auto" className="commit-words">
+                {words}
+              </p>
+              <span className="hint">
+                <span className="mono">{sha.slice(0, 10)}</span>
+                {` by ${author}, `}
+                <time dateTime={date} title={dateTime(Date.parse(date))}>
+                  {ago(Date.parse(date))}
+                </time>
+              </span>
+            </li>
+          ))}
+        </ol>
+      )}
+      {asked !== undefined && 'diff' in asked && <DiffDialog agentId={agentId} filePath={asked.diff} onClose={close} />}
+      {asked !== undefined && 'restore' in asked && (
+        <Confirm
+          title={`Restore ${asked.restore}?`}
+          action="Restore"
+          onClose={close}
+          run={async () => {
+            await client.call('workspace.git.restore', { agentId, filePath: asked.restore });
+            onRestored(asked.restore);
+          }}
+        >
+          <p>It becomes what it was in the last commit; what was written since is gone.</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+/** A workspace without a repository is no failure. */
+function GitFailure({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => void }) {
+  if (error instanceof GatehouseError && error.code === 'precondition_failed') return <p className="hint">{error.message}</p>;
+  return <Failure error={error} onRetry={onRetry} />;
+}
+
+function DiffDialog({
+  agentId,
+  filePath,
+  onClose,
+}: {
+  readonly agentId: string;
+  readonly filePath: string | undefined;
+  readonly onClose: () => void;
+}) {
+  const { client } = useSession();
+  const found = useLoad(`diff ${agentId} ${filePath ?? ''}`, (signal) =>
+    client.call('workspace.git.diff', { agentId, ...(filePath !== undefined && { filePath }) }, { signal }),
+  );
+  return (
+    <Dialog title={filePath === undefined ? 'All changes' : `Changes of ${filePath}`} onClose={onClose} wide>
+      <div className="dialog-body">
+        {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+        {found.data === undefined && found.loading && <Skeleton lines={5} />}
+        {found.data !== undefined &&
+          (found.data.diff === '' ? (
+            <p>Nothing that was committed before has changed.</p>
+          ) : (
+            <GitDiffView text={found.data.diff} label="Difference to the last commit" />
+          ))}
+      </div>
+    </Dialog>
+  );
+}

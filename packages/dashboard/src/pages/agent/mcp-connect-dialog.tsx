@@ -1,0 +1,115 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { plural } from '../../data/format.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+
+const transports = ['http', 'sse'] as const;
+
+/** Connects a remote server, which is then stored. */
+export function ConnectDialog({
+  agentId,
+  onClose,
+  onDone,
+}: {
+  readonly agentId: string;
+  readonly onClose: () => void;
+  readonly onDone: (words: string) => void;
+}) {
+  const { client } = useSession();
+  const [name, setName] = useState('');
+  const [url, setUrl] = useState('');
+  const [transport, setTransport] = useState<(typeof transports)[number]>('http');
+  const [authorization, setAuthorization] = useState('');
+  const [onlyHere, setOnlyHere] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const connect = (): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call(
+        'mcp.connect',
+        {
+          name,
+          transport,
+          url: url.trim(),
+          ...(authorization.trim() !== '' && { headers: { authorization: authorization.trim() } }),
+          ...(onlyHere && { agents: [agentId] }),
+        },
+        { timeoutMs: 120_000 },
+      )
+      .then(
+        ({ toolCount }) => {
+          onDone(`${name} is connected and offers ${plural(toolCount, 'tool')}.`);
+          onClose();
+        },
+        (failure: unknown) => {
+          setError(failure);
+          setBusy(false);
+        },
+      );
+  };
+  return (
+    <Dialog title="Connect an MCP server" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          connect();
+        }}
+      >
+        <div className="dialog-body">
+          <Field label="Name" hint="Letters, digits, _ and single -; it is part of the names of its tools.">
+            {(id, hint) => (
+              <input id={id} aria-describedby={hint} required maxLength={32} value={name} onChange={(event) => setName(event.target.value)} />
+            )}
+          </Field>
+          <Field label="Address" hint="Its host must have a public address; others stand in config.yaml.">
+            {(id, hint) => (
+              <input
+                id={id}
+                type="url"
+                aria-describedby={hint}
+                required
+                placeholder="https://"
+                value={url}
+                onChange={(event) => setUrl(event.target.value)}
+              />
+            )}
+          </Field>
+          <Field label="Transport">
+            {(id) => (
+              <select id={id} value={transport} onChange={({ target: { value } }) => setTransport(transports.find((one) => one === value) ?? 'http')}>
+                <option value="http">Streamable HTTP</option>
+                <option value="sse">SSE (older servers)</option>
+              </select>
+            )}
+          </Field>
+          <Field label="Authorization" hint="Sent as this header, such as Bearer …; kept encrypted and not shown again.">
+            {(id, hint) => (
+              <input
+                id={id}
+                type="password"
+                autoComplete="off"
+                aria-describedby={hint}
+                value={authorization}
+                onChange={(event) => setAuthorization(event.target.value)}
+              />
+            )}
+          </Field>
+          <label className="check">
+            <input type="checkbox" checked={onlyHere} onChange={() => setOnlyHere(!onlyHere)} />
+            {`Only ${agentId} sees its tools`}
+          </label>
+        </div>
+        {error !== undefined && <Failure error={error} />}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button submit look="primary" disabled={busy}>
+            {busy ? 'Connecting…' : 'Connect'}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

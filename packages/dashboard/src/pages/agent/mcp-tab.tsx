@@ -1,0 +1,216 @@
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, plural } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Confirm, Dialog } from '../../ui/dialog.tsx';
+import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { ConnectDialog } from './mcp-connect-dialog.tsx';
+
+type Server = Result<'mcp.list'>['servers'][number];
+
+const tones: Readonly<Record<Server['status'], Tone>> = {
+  connected: 'good',
+  connecting: 'warn',
+  reconnecting: 'warn',
+  disconnected: 'neutral',
+  error: 'bad',
+};
+/** Connecting may start a program first. */
+const patienceMs = 120_000;
+
+/** The servers whose tools this agent sees, and those that it does not. */
+export function McpTab({ agentId }: { readonly agentId: string }) {
+  const { client } = useSession();
+  const listed = useLoad('mcp', (signal) => client.call('mcp.list', {}, { signal }));
+  const [busy, setBusy] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  const [outcome, setOutcome] = useState<{ readonly tone: Tone; readonly words: string }>();
+  const [asked, setAsked] = useState<'connect' | { readonly show: string } | { readonly forget: string }>();
+  const close = (): void => setAsked(undefined);
+
+  const run = (name: string, work: () => Promise<{ readonly tone: Tone; readonly words: string }>): void => {
+    setBusy(name);
+    setError(undefined);
+    setOutcome(undefined);
+    work()
+      .then(setOutcome, setError)
+      .finally(() => {
+        setBusy(undefined);
+        listed.reload();
+      });
+  };
+  const connect = async (name: string, again: boolean) => {
+    const { toolCount } = await client.call(again ? 'mcp.reconnect' : 'mcp.connect', { name }, { timeoutMs: patienceMs });
+    return { tone: 'good', words: `${name} is connected and offers ${plural(toolCount, 'tool')}.` } as const;
+  };
+  const test = async (name: string) => {
+    const found = await client.call('mcp.test', { name }, { timeoutMs: patienceMs });
+    return found.success
+      ? ({ tone: 'good', words: `${name} answered in ${found.latencyMs.toFixed(1)} ms and offers ${plural(found.toolCount, 'tool')}.` } as const)
+      : ({ tone: 'warn', words: `${name} does not work: ${found.error}` } as const);
+  };
+  const disconnect = async (name: string) => {
+    await client.call('mcp.disconnect', { name });
+    return { tone: 'good', words: `${name} is disconnected.` } as const;
+  };
+
+  return (
+    <>
+      <div className="toolbar">
+        <p className="hint">Servers belong to the gateway; a server may be kept for some agents. Programs stand in config.yaml only.</p>
+        <span className="grow" />
+        <Button icon="plus" onClick={() => setAsked('connect')}>
+          Connect a server
+        </Button>
+      </div>
+      {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
+      {error !== undefined && <Failure error={error} />}
+      <div role="status">{outcome !== undefined && <Notice tone={outcome.tone}>{outcome.words}</Notice>}</div>
+      {listed.data === undefined && listed.loading && <Skeleton lines={4} />}
+      {listed.data?.servers.length === 0 && <Empty title="There are no MCP servers" />}
+      <ul className="rows">
+        {listed.data?.servers.map((server) => {
+          const { name, status, transport, source, toolCount, agents, lastHealthCheck } = server;
+          const isBusy = busy !== undefined;
+          return (
+            <li key={name} className="row">
+              <div className="row-main">
+                <button type="button" className="row-title link-like mono" onClick={() => setAsked({ show: name })}>
+                  {name}
+                </button>
+                {server.error !== undefined && <p className="snippet">{server.error}</p>}
+              </div>
+              <div className="row-facts">
+                <Badge>{transport}</Badge>
+                <Badge>{source === 'config' ? 'config.yaml' : 'stored'}</Badge>
+                {agents !== undefined && (
+                  <Badge tone={agents.includes(agentId) ? 'accent' : 'warn'}>
+                    {agents.includes(agentId) ? 'for this agent' : 'not for this agent'}
+                  </Badge>
+                )}
+                <span>{plural(toolCount, 'tool')}</span>
+                {lastHealthCheck !== null && <span>{`answered ${ago(lastHealthCheck)}`}</span>}
+                <Badge tone={tones[status]}>{busy === name ? 'working…' : status}</Badge>
+              </div>
+              <div className="actions">
+                <Button small disabled={isBusy} label={`Test ${name}`} onClick={() => run(name, () => test(name))}>
+                  Test
+                </Button>
+                {status === 'connected' ? (
+                  <>
+                    <Button small disabled={isBusy} label={`Reconnect ${name}`} onClick={() => run(name, () => connect(name, true))}>
+                      Reconnect
+                    </Button>
+                    <Button small disabled={isBusy} label={`Disconnect ${name}`} onClick={() => run(name, () => disconnect(name))}>
+                      Disconnect
+                    </Button>
+                  </>
+                ) : (
+                  <Button small disabled={isBusy} label={`Connect ${name}`} onClick={() => run(name, () => connect(name, false))}>
+                    Connect
+                  </Button>
+                )}
+                {source === 'stored' && (
+                  <Button small look="quiet" icon="trash" disabled={isBusy} label={`Forget ${name}`} onClick={() => setAsked({ forget: name })}>
+                    Forget
+                  </Button>
+                )}
+              </div>
+            </li>
+          );
+        })}
+      </ul>
+      {asked === 'connect' && (
+        <ConnectDialog
+          agentId={agentId}
+          onClose={close}
+          onDone={(words) => {
+            setOutcome({ tone: 'good', words });
+            listed.reload();
+          }}
+        />
+      )}
+      {typeof asked === 'object' && 'show' in asked && <ServerDialog name={asked.show} onClose={close} />}
+      {typeof asked === 'object' && 'forget' in asked && (
+        <Confirm
+          title={`Forget ${asked.forget}?`}
+          action="Forget"
+          onClose={close}
+          run={async () => {
+            await client.call('mcp.disconnect', { name: asked.forget, forget: true });
+            listed.reload();
+          }}
+        >
+          <p>It is disconnected, and its address and headers are deleted.</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** What a server says of itself, as text. */
+function ServerDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
+  const { client } = useSession();
+  const found = useLoad(`mcp ${name}`, (signal) => client.call('mcp.status', { name }, { signal }));
+  const server = found.data;
+  return (
+    <Dialog title={`MCP server ${name}`} onClose={onClose} wide>
+      <div className="dialog-body">
+        {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+        {server === undefined && found.loading && <Skeleton lines={5} />}
+        {server !== undefined && (
+          <>
+            <dl className="facts">
+              <dt>State</dt>
+              <dd>
+                <Badge tone={tones[server.status]}>{server.status}</Badge>
+              </dd>
+              {server.address !== undefined && (
+                <>
+                  <dt>At</dt>
+                  <dd className="mono">{server.address}</dd>
+                </>
+              )}
+              {server.serverVersion !== undefined && (
+                <>
+                  <dt>Calls itself</dt>
+                  <dd>{`${server.serverVersion.name} ${server.serverVersion.version}`}</dd>
+                </>
+              )}
+              {server.error !== undefined && (
+                <>
+                  <dt>Error</dt>
+                  <dd>{server.error}</dd>
+                </>
+              )}
+              <dt>Attempts</dt>
+              <dd>{`${server.reconnectAttempt} of ${server.maxReconnectAttempts}`}</dd>
+            </dl>
+            {server.instructions !== undefined && <pre className="raw-text">{server.instructions}</pre>}
+            {server.stderr !== undefined && (
+              <details>
+                <summary>Error output</summary>
+                <pre className="raw-text">{server.stderr}</pre>
+              </details>
+            )}
+            <h3>{plural(server.tools.length, 'tool')}</h3>
+            {server.droppedTools > 0 && <p className="hint">{`${plural(server.droppedTools, 'tool')} left out: beyond the limits, or not valid.`}</p>}
+            <ul className="history">
+              {server.tools.map((tool) => (
+                <li key={tool.callableName}>
+                  <span className="mono">{tool.callableName}</span> <Badge tone={tool.risk === 'read' ? 'neutral' : 'warn'}>{tool.risk}</Badge>
+                  {tool.description !== undefined && (
+                    <p className="snippet" dir="auto">
+                      {tool.description}
+                    </p>
+                  )}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </div>
+    </Dialog>
+  );
+}

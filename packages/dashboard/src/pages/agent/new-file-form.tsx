@@ -1,0 +1,32 @@
+import { useState } from 'react';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Field } from '../../ui/parts.tsx';
+
+/** Asks for the path of a file that is then written in the editor. */
+export function NewFileForm({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: (path: string) => void }) {
+  const [path, setPath] = useState('documents/');
+  return (
+    <Dialog title="New file" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          onDone(path.trim());
+        }}
+      >
+        <div className="dialog-body">
+          <Field label="Path" hint="Below the workspace; folders on the way are made.">
+            {(id, hint) => (
+              <input id={id} aria-describedby={hint} required pattern=".*[^\/\s]\s*" value={path} onChange={(event) => setPath(event.target.value)} />
+            )}
+          </Field>
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button submit look="primary">
+            Write it
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,276 @@
+import type { ParamsInput } from '@gatehouse/contract';
+import { type ReactNode, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { bytes, plural } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field, Notice, Skeleton } from '../../ui/parts.tsx';
+import { readSkillFolder, type SkillFile } from './read-skill-folder.ts';
+import type { Skill } from './skills-tab.tsx';
+import { useVetted, type Vetted } from './use-vetted.ts';
+
+interface DialogProps {
+  readonly agentId: string;
+  readonly onClose: () => void;
+  readonly onDone: (words: string) => void;
+}
+type Scope = NonNullable<ParamsInput<'skills.create'>['scope']>;
+
+const emptySkill = '---\nname: \ndescription: \n---\n\n';
+/** A folder of a repository is fetched file by file. */
+const patienceMs = 120_000;
+
+/** Writes the SKILL.md of a new skill, or replaces that of one that is there. */
+export function WriteSkillDialog({ agentId, skill, onClose, onDone }: DialogProps & { readonly skill: Skill | undefined }) {
+  const { client } = useSession();
+  const found = useLoad(`skill ${agentId} ${skill?.location ?? ''}`, async (signal) => {
+    if (skill === undefined) return emptySkill;
+    // Shared ones lie outside of every workspace, where nothing is read over the wire.
+    if (skill.scope === 'shared') return '';
+    return (await client.call('workspace.readFile', { agentId, filePath: skill.location }, { signal })).content;
+  });
+  return (
+    <Dialog title={skill === undefined ? 'New skill' : `Edit ${skill.name}`} onClose={onClose} wide>
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {found.data === undefined && found.loading && <Skeleton lines={5} />}
+      {found.data !== undefined && <WriteSkillForm agentId={agentId} skill={skill} initial={found.data} onClose={onClose} onDone={onDone} />}
+    </Dialog>
+  );
+}
+
+function WriteSkillForm({ agentId, skill, initial, onClose, onDone }: DialogProps & { readonly skill: Skill | undefined; readonly initial: string }) {
+  const { client } = useSession();
+  const [name, setName] = useState(skill?.name ?? '');
+  const [scope, setScope] = useState<Scope>(skill?.scope ?? 'local');
+  const [content, setContent] = useState(initial);
+  const vetted = useVetted(async (force) => {
+    const { verdict } = await client.call(skill === undefined ? 'skills.create' : 'skills.update', { name, scope, agentId, content, force });
+    onDone(`${name} is written (${verdict}).`);
+  });
+  return (
+    <SkillForm vetted={vetted} action={skill === undefined ? 'Create' : 'Replace'} onClose={onClose}>
+      {skill === undefined && (
+        <div className="field-pair">
+          <NameField
+            name={name}
+            onChange={(next) => {
+              setName(next);
+              vetted.changed();
+            }}
+          />
+          <ScopeField
+            scope={scope}
+            onChange={(next) => {
+              setScope(next);
+              vetted.changed();
+            }}
+          />
+        </div>
+      )}
+      {skill?.scope === 'shared' && <Notice>The text of a shared skill cannot be read from here; what you write replaces it.</Notice>}
+      <Field label="SKILL.md">
+        {(id) => (
+          <textarea
+            id={id}
+            className="editor"
+            rows={14}
+            required
+            spellCheck={false}
+            value={content}
+            onChange={(event) => {
+              setContent(event.target.value);
+              vetted.changed();
+            }}
+          />
+        )}
+      </Field>
+    </SkillForm>
+  );
+}
+
+/** Installs a folder from the machine of the browser. */
+export function UploadSkillDialog({ agentId, onClose, onDone }: DialogProps) {
+  const { client } = useSession();
+  const [name, setName] = useState('');
+  const [scope, setScope] = useState<Scope>('local');
+  const [files, setFiles] = useState<readonly SkillFile[]>([]);
+  const [problem, setProblem] = useState<unknown>();
+  const vetted = useVetted(async (force) => {
+    const done = await client.call('skills.upload', { name, scope, agentId, files: [...files], force });
+    onDone(`${done.name} is installed with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
+  });
+  const choose = (chosen: FileList | null): void => {
+    vetted.changed();
+    setProblem(undefined);
+    readSkillFolder([...(chosen ?? [])]).then((folder) => {
+      setFiles(folder.files);
+      setName((before) => (before === '' ? folder.name : before));
+    }, setProblem);
+  };
+  return (
+    <Dialog title="Upload a skill" onClose={onClose} wide>
+      <SkillForm vetted={vetted} action="Upload" disabled={files.length === 0} onClose={onClose}>
+        <Field label="Folder" hint="With a SKILL.md at its top; text files only.">
+          {(id, hint) => (
+            <input
+              id={id}
+              type="file"
+              aria-describedby={hint}
+              multiple
+              ref={(input) => {
+                input?.setAttribute('webkitdirectory', '');
+              }}
+              onChange={(event) => choose(event.target.files)}
+            />
+          )}
+        </Field>
+        {problem !== undefined && <Failure error={problem} />}
+        {files.length > 0 && (
+          <details>
+            <summary>{`${plural(files.length, 'file')}, ${bytes(files.reduce((sum, { content }) => sum + content.length, 0))}`}</summary>
+            <ul className="mono">
+              {files.map(({ path }) => (
+                <li key={path}>{path}</li>
+              ))}
+            </ul>
+          </details>
+        )}
+        <div className="field-pair">
+          <NameField
+            name={name}
+            onChange={(next) => {
+              setName(next);
+              vetted.changed();
+            }}
+          />
+          <ScopeField
+            scope={scope}
+            onChange={(next) => {
+              setScope(next);
+              vetted.changed();
+            }}
+          />
+        </div>
+      </SkillForm>
+    </Dialog>
+  );
+}
+
+/** Installs a folder of a public repository. */
+export function ImportSkillDialog({ agentId, onClose, onDone }: DialogProps) {
+  const { client } = useSession();
+  const [url, setUrl] = useState('');
+  const [scope, setScope] = useState<Scope>('local');
+  const vetted = useVetted(async (force) => {
+    const done = await client.call('skills.import', { url: url.trim(), scope, agentId, force }, { timeoutMs: patienceMs });
+    onDone(`${done.name} is imported with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
+  });
+  return (
+    <Dialog title="Import a skill" onClose={onClose} wide>
+      <SkillForm vetted={vetted} action="Import" onClose={onClose}>
+        <Field label="Address of a folder" hint="https://github.com/owner/repository/tree/branch/path">
+          {(id, hint) => (
+            <input
+              id={id}
+              type="url"
+              required
+              aria-describedby={hint}
+              value={url}
+              onChange={(event) => {
+                setUrl(event.target.value);
+                vetted.changed();
+              }}
+            />
+          )}
+        </Field>
+        <ScopeField
+          scope={scope}
+          onChange={(next) => {
+            setScope(next);
+            vetted.changed();
+          }}
+        />
+      </SkillForm>
+    </Dialog>
+  );
+}
+
+/** The frame of all three: what the gate said stands above the buttons, and accepting it is a button of its own. */
+function SkillForm({
+  vetted,
+  action,
+  disabled = false,
+  onClose,
+  children,
+}: {
+  readonly vetted: Vetted;
+  readonly action: string;
+  readonly disabled?: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}) {
+  const { busy, error, refusal } = vetted;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        vetted.run();
+      }}
+    >
+      <div className="dialog-body">{children}</div>
+      {error !== undefined && <Failure error={error} />}
+      {refusal !== undefined && (
+        <div className="dialog-body">
+          <div className={refusal.confirm ? 'notice warn' : 'notice bad'} role="alert">
+            <div>
+              <strong>{refusal.confirm ? 'Look at this before you accept it.' : 'It is refused.'}</strong>
+              <p className="refusal">{refusal.message}</p>
+            </div>
+          </div>
+        </div>
+      )}
+      <footer>
+        <Button onClick={onClose}>Cancel</Button>
+        {refusal?.confirm === true && (
+          <Button look="danger" disabled={busy} onClick={vetted.confirmed}>
+            Accept the findings
+          </Button>
+        )}
+        <Button submit look="primary" disabled={busy || disabled || refusal !== undefined}>
+          {busy ? 'Looking at it…' : action}
+        </Button>
+      </footer>
+    </form>
+  );
+}
+
+function NameField({ name, onChange }: { readonly name: string; readonly onChange: (name: string) => void }) {
+  return (
+    <Field label="Name" hint="Lower-case letters, digits and single -.">
+      {(id, hint) => (
+        <input
+          id={id}
+          aria-describedby={hint}
+          required
+          maxLength={64}
+          pattern="[a-z0-9]+(-[a-z0-9]+)*"
+          value={name}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+function ScopeField({ scope, onChange }: { readonly scope: Scope; readonly onChange: (scope: Scope) => void }) {
+  return (
+    <Field label="For">
+      {(id) => (
+        <select id={id} value={scope} onChange={({ target: { value } }) => onChange(value === 'shared' ? 'shared' : 'local')}>
+          <option value="local">this agent</option>
+          <option value="shared">all agents</option>
+        </select>
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,184 @@
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { plural } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Badge, Button, Failure, Field, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
+import type { Agent } from './agent-page.tsx';
+import { ChangeList } from './change-list.tsx';
+import { type ConfigChange, configChanges } from './config-changes.ts';
+
+type Policy = Agent['config']['tools'];
+
+const profiles: readonly Policy['profile'][] = ['none', 'minimal', 'coding', 'messaging', 'supervisor', 'full'];
+/** Origins that are worth comparing; the others have the tools of one of these. */
+const origins = ['rpc', 'api', 'v1', 'webhook', 'cron', 'heartbeat', 'mcp'] as const;
+const refusals: Readonly<Record<NonNullable<Result<'tools.list'>['tools'][number]['refusal']>, string>> = {
+  explicit_deny: 'denied by name',
+  not_in_profile: 'not in the profile or the allow list',
+  origin: 'not for turns of this origin',
+};
+const riskTones: Readonly<Record<string, Tone>> = { read: 'neutral', write: 'warn', outward: 'accent' };
+
+/** Which tools turns of an origin have and why not the others, and the policy that decides it. */
+export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
+  const { client } = useSession();
+  const { agentId } = agent;
+  const [origin, setOrigin] = useState<(typeof origins)[number]>('rpc');
+  const [words, setWords] = useState('');
+  const listed = useLoad(`tools ${agentId} ${origin}`, (signal) => client.call('tools.list', { agentId, origin }, { signal }));
+  const wanted = words.trim().toLocaleLowerCase();
+  const shown = (listed.data?.tools ?? []).filter(({ name, description }) => `${name} ${description}`.toLocaleLowerCase().includes(wanted));
+  const allowed = shown.filter((tool) => tool.allowed).length;
+  return (
+    <>
+      <PolicyForm
+        key={JSON.stringify(agent.config.tools)}
+        agent={agent}
+        onChanged={() => {
+          onChanged();
+          listed.reload();
+        }}
+      />
+      <div className="toolbar">
+        <SearchField label="Search the tools" value={words} onChange={setWords} />
+        <select
+          aria-label="Origin of the turn"
+          value={origin}
+          onChange={({ target: { value } }) => setOrigin(origins.find((one) => one === value) ?? 'rpc')}
+        >
+          {origins.map((one) => (
+            <option key={one} value={one}>{`Turns from ${one}`}</option>
+          ))}
+        </select>
+        {listed.data !== undefined && (
+          <span className="hint" role="status">
+            {`${allowed} of ${plural(shown.length, 'tool')} allowed`}
+          </span>
+        )}
+      </div>
+      {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
+      {listed.data === undefined && listed.loading && <Skeleton lines={6} />}
+      <ul className="rows">
+        {shown.map((tool) => (
+          <li key={tool.name} className="row">
+            <div className="row-main">
+              <span className="row-title mono">{tool.name}</span>
+              <p className="snippet" dir="auto">
+                {tool.description}
+              </p>
+            </div>
+            <div className="row-facts">
+              {tool.source !== 'builtin' && <Badge>{tool.source}</Badge>}
+              <Badge tone={riskTones[tool.risk] ?? 'neutral'}>{tool.risk}</Badge>
+              {tool.deferred && <Badge>found when searched for</Badge>}
+              <Badge tone={tool.allowed ? 'good' : 'bad'}>{tool.allowed ? 'Allowed' : 'Refused'}</Badge>
+              {tool.refusal !== undefined && <span>{refusals[tool.refusal]}</span>}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** Profile, additions and exceptions; the server says what would change before it does. */
+function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
+  const { client } = useSession();
+  const [profile, setProfile] = useState(config.tools.profile);
+  const [allow, setAllow] = useState(config.tools.allow.join(', '));
+  const [deny, setDeny] = useState(config.tools.deny.join(', '));
+  const [plan, setPlan] = useState<readonly ConfigChange[]>();
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const tools = { profile, allow: patterns(allow), deny: patterns(deny) };
+  const run = (dryRun: boolean): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('agents.update', { agentId, config: { tools }, dryRun })
+      .then(({ config: merged }) => {
+        if (dryRun) setPlan(configChanges(config, merged));
+        else onChanged();
+      }, setError)
+      .finally(() => setBusy(false));
+  };
+  const changed = (): void => setPlan(undefined);
+  return (
+    <form
+      className="panel"
+      aria-label="Policy"
+      onSubmit={(event) => {
+        event.preventDefault();
+        run(true);
+      }}
+    >
+      <Field label="Profile" hint="The set to start from.">
+        {(id, hint) => (
+          <select
+            id={id}
+            aria-describedby={hint}
+            value={profile}
+            onChange={({ target: { value } }) => {
+              setProfile(profiles.find((one) => one === value) ?? 'minimal');
+              changed();
+            }}
+          >
+            {profiles.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <div className="field-pair">
+        <Field label="Allow too" hint="Names, group:<name> or mcp__<server>--*, separated by commas.">
+          {(id, hint) => (
+            <input
+              id={id}
+              aria-describedby={hint}
+              value={allow}
+              onChange={(event) => {
+                setAllow(event.target.value);
+                changed();
+              }}
+            />
+          )}
+        </Field>
+        <Field label="Deny" hint="Wins over everything.">
+          {(id, hint) => (
+            <input
+              id={id}
+              aria-describedby={hint}
+              value={deny}
+              onChange={(event) => {
+                setDeny(event.target.value);
+                changed();
+              }}
+            />
+          )}
+        </Field>
+      </div>
+      {error !== undefined && <Failure error={error} title="It does not fit." />}
+      {plan !== undefined && <ChangeList changes={plan} />}
+      {plan?.some(({ path, after }) => path === 'tools.profile' && after === 'full') === true && (
+        <Notice tone="warn">The profile full gives the agent every tool there is.</Notice>
+      )}
+      <div className="actions">
+        <Button submit disabled={busy}>
+          Check
+        </Button>
+        <Button look="primary" disabled={busy || plan === undefined || plan.length === 0} onClick={() => run(false)}>
+          Apply
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function patterns(text: string): string[] {
+  return text
+    .split(/[\s,]+/)
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
+}

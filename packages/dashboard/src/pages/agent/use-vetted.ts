@@ -1,0 +1,46 @@
+import { useState } from 'react';
+
+/** Where a call stands that goes through the vetting gate. */
+export interface Vetted {
+  readonly busy: boolean;
+  readonly error: unknown;
+  /** The refusal of the gate, whole; with `confirm` the same call can be made again with `force`. */
+  readonly refusal: { readonly message: string; readonly confirm: boolean } | undefined;
+  /** Never forces: that takes a second call of `confirmed`, after the refusal was shown. */
+  readonly run: () => void;
+  readonly confirmed: () => void;
+  /** Forgets the refusal: what it was about has changed. */
+  readonly changed: () => void;
+}
+
+const refused = /^\[skill_vet_(confirm|rejected):\w+\]/;
+
+/** Makes a call that installs a skill, and holds what the gate says about it. */
+export function useVetted(install: (force: boolean) => Promise<void>): Vetted {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [refusal, setRefusal] = useState<Vetted['refusal']>();
+  const start = (force: boolean): void => {
+    setBusy(true);
+    setError(undefined);
+    setRefusal(undefined);
+    install(force)
+      .catch((failure: unknown) => {
+        const kind = failure instanceof Error ? refused.exec(failure.message)?.[1] : undefined;
+        if (kind === undefined || !(failure instanceof Error)) setError(failure);
+        else setRefusal({ message: failure.message, confirm: kind === 'confirm' });
+      })
+      .finally(() => setBusy(false));
+  };
+  return {
+    busy,
+    error,
+    refusal,
+    run: () => start(false),
+    confirmed: () => start(true),
+    changed: () => {
+      setRefusal(undefined);
+      setError(undefined);
+    },
+  };
+}

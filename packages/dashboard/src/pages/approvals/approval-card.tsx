@@ -1,0 +1,106 @@
+import { useEffect, useId, useRef, useState } from 'react';
+import type { ApprovalRequest } from '../../data/approvals.ts';
+import { useSession } from '../../data/context.ts';
+import { ago, bytes, dateTime, duration } from '../../data/format.ts';
+import { CopyButton } from '../../ui/copy-button.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Failure } from '../../ui/parts.tsx';
+import { revealedJson, revealedText } from '../../ui/revealed.ts';
+
+/** One call that waits, whole, with the buttons that decide. */
+export function ApprovalCard({ request, wanted = false }: { readonly request: ApprovalRequest; readonly wanted?: boolean }) {
+  const { client, approvals } = useSession();
+  const [reason, setReason] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const title = useId();
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (wanted) card.current?.focus();
+  }, [wanted]);
+  const { requestId, toolName, action, params, paramsBytes, digest, agentId, sessionKey, conversationRef, origin, trustLevel, createdAt } = request;
+  const decide = (approved: boolean): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('admin.approval.resolve', { requestId, approved, ...(reason.trim() !== '' && { reason: reason.trim() }) })
+      .then(approvals.reload, (failure: unknown) => {
+        setError(failure);
+        setBusy(false);
+      });
+  };
+  return (
+    <article className="card approval" aria-labelledby={title} tabIndex={-1} ref={card}>
+      <header>
+        <h3 id={title}>
+          <span className="mono">{revealedText(toolName)}</span>
+        </h3>
+        <TimeLeft request={request} />
+      </header>
+      <div className="approval-body">
+        {action !== toolName && (
+          <p className="approval-action" dir="auto">
+            {revealedText(action)}
+          </p>
+        )}
+        <p className="badges">
+          <Badge>{agentId}</Badge>
+          <Badge>{`from ${origin}`}</Badge>
+          <Badge tone={trustLevel === 'tainted' ? 'warn' : 'good'}>
+            {trustLevel === 'tainted' ? 'after reading text from outside' : 'no text from outside'}
+          </Badge>
+        </p>
+        <p>{revealedText(request.reason)}</p>
+        <pre className="raw-text" tabIndex={0} role="region" aria-label={`Arguments of ${toolName}`}>
+          {revealedJson(params)}
+        </pre>
+        <dl className="facts">
+          <dt>Conversation</dt>
+          <dd>
+            <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
+          </dd>
+          <dt>Asked</dt>
+          <dd title={dateTime(createdAt)}>{ago(createdAt)}</dd>
+          <dt>Arguments</dt>
+          <dd>{bytes(paramsBytes)}, all of them above</dd>
+          <dt>Digest</dt>
+          <dd className="mono">{digest}</dd>
+        </dl>
+      </div>
+      {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
+      <footer className="approval-foot">
+        <input
+          aria-label={`Reason for the decision on ${toolName}`}
+          placeholder="Reason, if you want to give one"
+          maxLength={500}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+        <CopyButton text={JSON.stringify(params, null, 2)} label="Copy" />
+        <Button look="danger" disabled={busy} onClick={() => decide(false)}>
+          Deny
+        </Button>
+        <Button look="primary" disabled={busy} onClick={() => decide(true)}>
+          Approve
+        </Button>
+      </footer>
+    </article>
+  );
+}
+
+/** Counts down to the moment at which the call is denied by itself. */
+function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalRequest }) {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.ceil((expiresAt - now) / 1000);
+  const minutes = Math.floor(seconds / 60);
+  if (seconds <= 0) return <Badge tone="bad">Its time is over</Badge>;
+  return (
+    <span role="timer" className={seconds < 60 ? 'time-left bad-text' : 'time-left'} title={`Denied by itself in ${duration(seconds)}`}>
+      {minutes > 0 ? `${minutes}:${String(seconds % 60).padStart(2, '0')} left` : `${seconds} s left`}
+    </span>
+  );
+}

@@ -1,0 +1,150 @@
+import { useEffect, useRef, useState } from 'react';
+import type { ApprovalRequest, Decision } from '../../data/approvals.ts';
+import { useSession } from '../../data/context.ts';
+import { plural } from '../../data/format.ts';
+import { useStore } from '../../data/store.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { AdminOnly, Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { revealedText } from '../../ui/revealed.ts';
+import { ApprovalCard } from './approval-card.tsx';
+
+interface AskedForAll {
+  readonly requests: readonly ApprovalRequest[];
+  readonly approved: boolean;
+}
+
+/** The most calls of one batch. */
+const batchLength = 50;
+
+/** Calls of agents that wait for somebody: `/approvals/<id>` goes to one of them. */
+export function ApprovalsPage({ wanted }: { readonly wanted: string | undefined }) {
+  const { admin } = useSession();
+  return admin ? <Inbox wanted={wanted} /> : <AdminOnly title="Approvals" />;
+}
+
+function Inbox({ wanted }: { readonly wanted: string | undefined }) {
+  const { client, approvals } = useSession();
+  const { requests, total, decided, loading, error } = useStore(approvals.state);
+  const [asked, setAsked] = useState<AskedForAll>();
+  const [outcome, setOutcome] = useState<string>();
+  const [failure, setFailure] = useState<unknown>();
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // What had the focus is gone with the call that was decided.
+    if (document.activeElement === document.body) list.current?.focus();
+  }, [requests]);
+
+  /** Decides on those that were shown, and on none that came since. */
+  const decideAll = async ({ requests: all, approved }: AskedForAll): Promise<void> => {
+    let decidedCount = 0;
+    for (let start = 0; start < all.length; start += batchLength) {
+      const outcomes = await client.batch(
+        all
+          .slice(start, start + batchLength)
+          .map(({ requestId }) => ({ method: 'admin.approval.resolve', params: { requestId, approved } }) as const),
+      );
+      decidedCount += outcomes.filter(({ ok }) => ok).length;
+    }
+    const missed = all.length - decidedCount;
+    setOutcome(
+      `${approved ? 'Approved' : 'Denied'} ${plural(decidedCount, 'call')}${missed > 0 ? `; ${plural(missed, 'call')} had been decided before` : ''}.`,
+    );
+    approvals.reload();
+  };
+  const forgetDenials = (): void => {
+    setFailure(undefined);
+    client.call('admin.approval.clearDenialCache').then(() => setOutcome('Denials are forgotten: the same calls are asked about again.'), setFailure);
+  };
+  const groups = Map.groupBy(requests, ({ conversationRef }) => conversationRef);
+
+  return (
+    <Page
+      title="Approvals"
+      lead="Calls that agents make only when somebody allows them. What is approved is exactly what runs."
+      actions={<Button onClick={forgetDenials}>Forget denials</Button>}
+    >
+      {failure !== undefined && <Failure error={failure} />}
+      {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      {loading && <Skeleton lines={4} />}
+      <div ref={list} tabIndex={-1} className="approvals" role="region" aria-label="Waiting calls">
+        <p className="visually-hidden" role="status">
+          {loading ? '' : requests.length === 0 ? 'Nothing waits.' : `${plural(total, 'call')} waiting`}
+        </p>
+        {!loading && error === undefined && requests.length === 0 && (
+          <Empty title="Nothing waits for you">
+            <p>Calls appear here as agents ask for them.</p>
+          </Empty>
+        )}
+        {wanted !== undefined && !loading && error === undefined && !requests.some(({ requestId }) => requestId === wanted) && (
+          <Notice>The call that was asked for does not wait any more.</Notice>
+        )}
+        {[...groups.values()].map((group) => {
+          const [first] = group;
+          if (first === undefined) return null;
+          return (
+            <section key={first.conversationRef} className="approval-group" aria-label={`Calls of ${first.sessionKey}`}>
+              <div className="panel-head">
+                <h2 dir="auto">{revealedText(first.sessionKey)}</h2>
+                <span className="hint">{plural(group.length, 'call')}</span>
+                <span className="grow" />
+                {group.length > 1 && (
+                  <>
+                    <Button small onClick={() => setAsked({ requests: group, approved: false })}>{`Deny all ${group.length}`}</Button>
+                    <Button small onClick={() => setAsked({ requests: group, approved: true })}>{`Approve all ${group.length}`}</Button>
+                  </>
+                )}
+              </div>
+              {group.map((request) => (
+                <ApprovalCard key={request.requestId} request={request} wanted={request.requestId === wanted} />
+              ))}
+            </section>
+          );
+        })}
+      </div>
+      {total > requests.length && <p className="hint">{`The oldest ${requests.length} of ${plural(total, 'call')} are shown.`}</p>}
+      {decided.length > 0 && (
+        <section className="approval-group" aria-label="Decided while this tab is open">
+          <h2>Decided</h2>
+          <ul className="rows">
+            {decided.map((one) => (
+              <DecisionRow key={one.request.requestId} decision={one} />
+            ))}
+          </ul>
+        </section>
+      )}
+      {asked !== undefined && (
+        <Confirm
+          title={`${asked.approved ? 'Approve' : 'Deny'} ${plural(asked.requests.length, 'call')}?`}
+          action={asked.approved ? 'Approve all' : 'Deny all'}
+          run={() => decideAll(asked)}
+          onClose={() => setAsked(undefined)}
+        >
+          <ul>
+            {asked.requests.map(({ requestId, toolName, action }) => (
+              <li key={requestId}>
+                <span className="mono">{revealedText(toolName)}</span> {action !== toolName && revealedText(action)}
+              </li>
+            ))}
+          </ul>
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function DecisionRow({ decision: { request, approved, approvedBy, reason } }: { readonly decision: Decision }) {
+  return (
+    <li className="row">
+      <div className="row-main">
+        <span className="row-title mono">{revealedText(request.toolName)}</span>
+        <span className="hint">{revealedText(request.action)}</span>
+      </div>
+      <div className="row-facts">
+        <Badge tone={approved ? 'good' : 'bad'}>{approved ? 'Approved' : 'Denied'}</Badge>
+        <span>{`by ${revealedText(approvedBy)}`}</span>
+        {reason !== undefined && <span>{revealedText(reason)}</span>}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,189 @@
+import type { ParamsInput, Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime, plural } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { JsonTree } from '../../ui/json-tree.tsx';
+import { AdminOnly, Badge, Button, Empty, Failure, Field, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
+
+type Query = ParamsInput<'obs.audit.query'>;
+type Row = Result<'obs.audit.query'>['rows'][number];
+
+interface Filters {
+  readonly actionType: string;
+  readonly classification: string;
+  readonly outcome: string;
+  readonly principalId: string;
+  readonly target: string;
+  /** Local times, as the field of the browser writes them. */
+  readonly since: string;
+  readonly until: string;
+}
+
+const noFilters: Filters = { actionType: '', classification: '', outcome: '', principalId: '', target: '', since: '', until: '' };
+const classifications = ['read', 'mutate', 'destructive', 'security'] as const;
+const outcomes = ['success', 'failure', 'denied'] as const;
+const outcomeTones: Readonly<Record<string, Tone>> = { success: 'good', failure: 'bad', denied: 'warn' };
+const pageSize = 50;
+
+/** What was decided and changed, by whom, as it was recorded with the change. */
+export function AuditPage() {
+  const { admin } = useSession();
+  return admin ? <Records /> : <AdminOnly title="Audit" />;
+}
+
+function Records() {
+  const { client } = useSession();
+  const [draft, setDraft] = useState<Filters>(noFilters);
+  const [filters, setFilters] = useState<Filters>(noFilters);
+  /** Ids after which the pages before this one ended. */
+  const [trail, setTrail] = useState<readonly string[]>([]);
+  const before = trail.at(-1);
+  const found = useLoad(`audit ${JSON.stringify(filters)} ${before ?? ''}`, (signal) =>
+    client.call('obs.audit.query', { limit: pageSize, ...toQuery(filters), ...(before !== undefined && { before }) }, { signal }),
+  );
+  const { data } = found;
+  const change = (part: Partial<Filters>): void => setDraft({ ...draft, ...part });
+  const text = (name: 'actionType' | 'principalId' | 'target', label: string) => (
+    <Field label={label}>{(id) => <input id={id} value={draft[name]} onChange={(event) => change({ [name]: event.target.value })} />}</Field>
+  );
+  const choice = (name: 'classification' | 'outcome', label: string, values: readonly string[]) => (
+    <Field label={label}>
+      {(id) => (
+        <select id={id} value={draft[name]} onChange={(event) => change({ [name]: event.target.value })}>
+          <option value="">all</option>
+          {values.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+  const time = (name: 'since' | 'until', label: string) => (
+    <Field label={label}>
+      {(id) => <input id={id} type="datetime-local" value={draft[name]} onChange={(event) => change({ [name]: event.target.value })} />}
+    </Field>
+  );
+  return (
+    <Page title="Audit" lead="What was decided and changed, and by whom: recorded together with the change, and kept.">
+      <form
+        className="panel"
+        aria-label="Filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setFilters(draft);
+          setTrail([]);
+          found.reload();
+        }}
+      >
+        <div className="schema-fields">
+          {text('actionType', 'Action')}
+          {choice('classification', 'Class', classifications)}
+          {choice('outcome', 'Outcome', outcomes)}
+          {text('principalId', 'By')}
+          {text('target', 'About')}
+          {time('since', 'From')}
+          {time('until', 'Until')}
+        </div>
+        <div className="actions">
+          <Button submit look="primary">
+            Show
+          </Button>
+          <Button
+            look="quiet"
+            onClick={() => {
+              setDraft(noFilters);
+              setFilters(noFilters);
+              setTrail([]);
+            }}
+          >
+            No filters
+          </Button>
+        </div>
+      </form>
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {data === undefined && found.loading && <Skeleton lines={6} />}
+      {data?.rows.length === 0 && <Empty title="Nothing was recorded" />}
+      {data !== undefined && (
+        <p className="visually-hidden" role="status">
+          {plural(data.rows.length, 'record')}
+        </p>
+      )}
+      {data !== undefined && data.rows.length > 0 && (
+        <ul className="feed" aria-label="Records">
+          {data.rows.map((row) => (
+            <li key={row.id}>
+              <AuditRow row={row} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {(trail.length > 0 || data?.hasMore === true) && (
+        <div className="pages">
+          <Button small disabled={trail.length === 0} onClick={() => setTrail(trail.slice(0, -1))}>
+            Newer
+          </Button>
+          <Button
+            small
+            disabled={data?.hasMore !== true}
+            onClick={() => {
+              const last = data?.rows.at(-1);
+              if (last !== undefined) setTrail([...trail, last.id]);
+            }}
+          >
+            Older
+          </Button>
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function AuditRow({ row: { id, at, kind, action, classification, outcome, severity, actor, target, refs } }: { readonly row: Row }) {
+  return (
+    <details className="feed-entry audit-entry">
+      <summary>
+        <time dateTime={new Date(at).toISOString()} title={dateTime(at)}>
+          {ago(at)}
+        </time>
+        <span className="feed-kind">{action}</span>
+        <span className="feed-text">
+          <Badge tone={outcomeTones[outcome] ?? 'neutral'}>{outcome}</Badge> {[actor, target].filter((part) => part !== undefined).join(' → ')}
+        </span>
+      </summary>
+      <div>
+        <dl className="facts">
+          <dt>Recorded</dt>
+          <dd>{dateTime(at)}</dd>
+          <dt>By</dt>
+          <dd className="mono">{actor}</dd>
+          {target !== undefined && (
+            <>
+              <dt>About</dt>
+              <dd className="mono">{target}</dd>
+            </>
+          )}
+          <dt>Kind</dt>
+          <dd>{[kind, classification, severity].join(', ')}</dd>
+          <dt>Id</dt>
+          <dd className="mono">{id}</dd>
+        </dl>
+        <JsonTree value={refs} name="refs" />
+      </div>
+    </details>
+  );
+}
+
+function toQuery({ actionType, classification, outcome, principalId, target, since, until }: Filters): Query {
+  const kind = classifications.find((one) => one === classification);
+  const end = outcomes.find((one) => one === outcome);
+  return {
+    ...(actionType.trim() !== '' && { actionType: actionType.trim() }),
+    ...(kind !== undefined && { classification: kind }),
+    ...(end !== undefined && { outcome: end }),
+    ...(principalId.trim() !== '' && { principalId: principalId.trim() }),
+    ...(target.trim() !== '' && { target: target.trim() }),
+    ...(since !== '' && { sinceMs: Date.parse(since) }),
+    ...(until !== '' && { untilMs: Date.parse(until) }),
+  };
+}

@@ -1,0 +1,107 @@
+import { type ReactNode, useState } from 'react';
+import { count, plural } from '../data/format.ts';
+import type { DiffLine, Hunk } from './diff.ts';
+import { Button } from './parts.tsx';
+
+/** Lines drawn at once: more would hold the page up. */
+const pageLines = 600;
+const signs = { same: ' ', added: '+', removed: '-' } as const;
+const words = { same: undefined, added: 'added', removed: 'removed' } as const;
+
+/** Stretches of a comparison; what each line is stands before it, also for who sees no colours. */
+export function DiffView({ hunks, label }: { readonly hunks: readonly Hunk[]; readonly label: string }) {
+  const lines = hunks.flatMap((hunk, at): readonly (DiffLine | undefined)[] => (at === 0 ? hunk : [undefined, ...hunk]));
+  const added = lines.filter((line) => line?.kind === 'added').length;
+  const removed = lines.filter((line) => line?.kind === 'removed').length;
+  return (
+    <Lines label={label} total={lines.length} lead={`${plural(added, 'line')} added, ${count(removed)} removed`}>
+      {(limit) =>
+        lines.slice(0, limit).map((line, key) =>
+          line === undefined ? (
+            <div key={key} className="diff-line gap">
+              …
+            </div>
+          ) : (
+            <div key={key} className={`diff-line ${line.kind}`}>
+              <span className="diff-number" aria-hidden="true">
+                {line.after ?? line.before}
+              </span>
+              <span aria-hidden="true">{signs[line.kind]}</span>
+              <span className="diff-text">
+                {words[line.kind] !== undefined && <span className="visually-hidden">{`${words[line.kind]}: `}</span>}
+                {line.text}
+              </span>
+            </div>
+          ),
+        )
+      }
+    </Lines>
+  );
+}
+
+/** The output of `git diff` as it is, coloured by the first character of each line. */
+export function GitDiffView({ text, label }: { readonly text: string; readonly label: string }) {
+  const lines = text.replace(/\n$/, '').split('\n');
+  return (
+    <Lines label={label} total={lines.length}>
+      {(limit) =>
+        lines.slice(0, limit).map((line, key) => (
+          <div key={key} className={`diff-line ${kindOf(line)}`}>
+            <span className="diff-text">{line}</span>
+          </div>
+        ))
+      }
+    </Lines>
+  );
+}
+
+/** A long text, its lines drawn in parts. */
+export function TextView({ text, label }: { readonly text: string; readonly label: string }) {
+  const lines = text.replace(/\n$/, '').split('\n');
+  return (
+    <Lines label={label} total={lines.length}>
+      {(limit) =>
+        lines.slice(0, limit).map((line, key) => (
+          <div key={key} className="diff-line">
+            <span className="diff-number" aria-hidden="true">
+              {key + 1}
+            </span>
+            <span className="diff-text">{line}</span>
+          </div>
+        ))
+      }
+    </Lines>
+  );
+}
+
+function kindOf(line: string): string {
+  if (/^(diff |index |\+\+\+|---|@@)/.test(line)) return 'gap';
+  return line.startsWith('+') ? 'added' : line.startsWith('-') ? 'removed' : 'same';
+}
+
+function Lines({
+  label,
+  total,
+  lead,
+  children,
+}: {
+  readonly label: string;
+  readonly total: number;
+  readonly lead?: string;
+  readonly children: (limit: number) => ReactNode;
+}) {
+  const [limit, setLimit] = useState(pageLines);
+  return (
+    <div className="diff-whole">
+      {lead !== undefined && <p className="hint">{lead}</p>}
+      <div className="diff" tabIndex={0} role="region" aria-label={label}>
+        {children(limit)}
+      </div>
+      {total > limit && (
+        <Button small onClick={() => setLimit(limit + pageLines)}>
+          {`Show more lines (${count(total - limit)})`}
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,50 @@
+import { AgentId, ToolPattern, TurnOrigin } from '@gatehouse/contract';
+import * as z from 'zod';
+
+const Action = z.enum(['auto', 'ask', 'deny']);
+
+const ApprovalRule = z.strictObject({
+  tools: z
+    .array(ToolPattern)
+    .min(1)
+    .max(100)
+    .describe('Tools that it is about; `group:<name>` names a group, `*` at the end stands for the rest of a name.'),
+  agents: z.array(AgentId).min(1).max(100).optional().describe('Only calls of these agents.'),
+  origins: z.array(TurnOrigin).min(1).optional().describe('Only calls of turns of these origins.'),
+  match: z
+    .record(z.string().min(1).max(128), z.string().max(1024))
+    .optional()
+    .describe(
+      'Only calls whose arguments are like this: name to pattern, in which `*` stands for any text and `?` for one character. A text is matched as it is, any other value as its JSON. A path with `.` or `..` in it is like every pattern of `ask` and `deny`, and like none of `auto`.',
+    ),
+  action: Action.describe('`auto`: runs; `ask`: waits for an approval; `deny`: is refused.'),
+  tainted: z
+    .boolean()
+    .default(false)
+    .describe(
+      'With `auto`: runs without asking even when text from outside and private data meet in the turn. Whoever wrote that text may then be who decides.',
+    ),
+});
+export type ApprovalRule = z.output<typeof ApprovalRule>;
+
+/** Section `approvals`: which calls of tools wait for a person. */
+export const ApprovalsConfig = z.strictObject({
+  mode: Action.default('auto').describe(
+    'For state-changing and outward calls that no rule names. With `auto` those still ask that a model makes after it has read text from outside.',
+  ),
+  rules: z.array(ApprovalRule).max(200).default([]).describe('The first one that fits a call decides.'),
+  timeoutMs: z.int().min(1000).max(86_400_000).default(300_000).describe('How long a call waits; what nobody has decided by then is denied.'),
+  approvalCacheMs: z
+    .int()
+    .min(0)
+    .max(3_600_000)
+    .default(30_000)
+    .describe('How long an approval holds for exactly the same call in the same conversation; 0: once.'),
+  denialCacheMs: z
+    .int()
+    .min(0)
+    .max(3_600_000)
+    .default(60_000)
+    .describe('How long a denial holds for exactly the same call in the same conversation.'),
+});
+export type ApprovalsConfig = z.output<typeof ApprovalsConfig>;

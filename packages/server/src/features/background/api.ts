@@ -1,0 +1,18 @@
+import type { BackgroundTasks } from '../../runtime/background.ts';
+
+/** What becomes of tasks by a turn; see `markTasks`. */
+export interface TaskMarks {
+  readonly ids: readonly string[];
+  readonly state: 'telling' | 'told';
+}
+
+export interface BackgroundApi extends BackgroundTasks {
+  /** A turn that took results into its steps is committed. */
+  told(taskIds: readonly string[]): void;
+  /** What a turn took was not committed, so that it is still to be told. */
+  release(taskIds: readonly string[]): void;
+  /** The conversation was begun anew or deleted: its tasks are stopped, their results belong nowhere. */
+  forget(conversationRef: string): void;
+  /** The agent is gone. */
+  forgetAgent(agentId: string): void;
+}

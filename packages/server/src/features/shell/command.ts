@@ -1,0 +1,45 @@
+import type { AgentConfig } from '@gatehouse/contract';
+import type { Clock } from '../../kernel/clock.ts';
+import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../kernel/jail.ts';
+import type { ToolContext } from '../../runtime/tool.ts';
+import { type ExecConfig, limitsFor } from './config.ts';
+import { folderInside, workspaceMounts } from './workspace-mounts.ts';
+
+export interface ShellDeps {
+  readonly clock: Clock;
+  /** Opened when it is first needed. */
+  readonly jail: () => Promise<Jail>;
+  readonly config: ExecConfig;
+  /** Of the daemon; agents see what their configuration names. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** How the agent is configured now; undefined when there is none of this name any more. */
+  readonly agentOf: (agentId: string) => AgentConfig | undefined;
+}
+
+/** What a command is run with. Fails with `invalid_params` for a folder that cannot be one. */
+export async function specOf(
+  { config, env }: ShellDeps,
+  agent: AgentConfig,
+  call: { readonly argv: readonly [string, ...string[]]; readonly cwd?: string | undefined; readonly network: boolean },
+  { workspaceDir }: Pick<ToolContext, 'workspaceDir'>,
+): Promise<JailSpec> {
+  const cwd = folderInside(call.cwd);
+  const named = agent.exec.env.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  return {
+    argv: call.argv,
+    cwd,
+    mounts: await workspaceMounts(workspaceDir),
+    env: { ...Object.fromEntries(named), PATH: jailPath, HOME: jailHome, LANG: 'C.UTF-8', TERM: 'dumb' },
+    network: call.network,
+    limits: limitsFor(config, agent.exec),
+  };
+}
+
+/** `exit code 1`, `ended by SIGKILL`, and which bound was met. */
+export function describeEnd({ code, signal, bound }: JailEnd, limits: Pick<JailSpec['limits'], 'memoryBytes' | 'processes'>): string {
+  const end = code === null ? (signal === null ? 'could not be started' : `ended by ${signal}`) : `exit code ${code}`;
+  if (bound === 'memory')
+    return `${end}: it needed more than the ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory that a command may use`;
+  if (bound === 'processes') return `${end}: it wanted more than the ${limits.processes} processes that a command may have`;
+  return end;
+}

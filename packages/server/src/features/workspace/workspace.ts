@@ -1,0 +1,52 @@
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Tool } from '../../runtime/tool.ts';
+import type { AgentsApi } from '../agents/api.ts';
+import type { WorkspaceApi } from './api.ts';
+import { createExclusive } from './exclusive.ts';
+import { createGit } from './git.ts';
+import { createWorkspaceMethods, type WorkspaceMethods } from './methods.ts';
+import { createPromptFiles } from './prompt-files.ts';
+import { createSearch } from './search.ts';
+import { createWorkspaceTools } from './tools.ts';
+
+export interface WorkspaceDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly agents: Pick<AgentsApi, 'find'>;
+  /** Where the program `git` is looked for; the usual folders when absent. */
+  readonly path: string | undefined;
+}
+
+/** The folders in which agents work: methods for their owners, tools for the agents, files for the prompt. */
+export function createWorkspace({ db, bus, clock, log, agents, path }: WorkspaceDeps): {
+  readonly api: WorkspaceApi;
+  readonly methods: WorkspaceMethods;
+  readonly tools: readonly Tool[];
+} {
+  const exclusive = createExclusive();
+  const promptFiles = createPromptFiles({ clock, log });
+  const methods = createWorkspaceMethods({
+    db,
+    bus,
+    clock,
+    log,
+    agents,
+    git: createGit({ clock, path }),
+    exclusive,
+    changed: promptFiles.changed,
+  });
+  const tools = createWorkspaceTools({
+    exclusive,
+    search: createSearch(clock),
+    changed(agentId) {
+      const agent = agents.find(agentId);
+      if (agent !== undefined) promptFiles.changed(agent);
+    },
+  });
+  return { api: promptFiles, methods, tools };
+}

@@ -1,0 +1,80 @@
+import { AppError } from './app-error.ts';
+import type { JailSpec } from './jail.ts';
+
+/** What of the host is seen inside besides /usr. */
+export interface HostFolders {
+  /** Name and target. */
+  readonly links: readonly (readonly [string, string])[];
+  readonly folders: readonly string[];
+  /** The program of the daemon. */
+  readonly node: string;
+}
+
+/** What programs need of /etc; nothing of it is the machine's secret. */
+const etc = [
+  '/etc/alternatives',
+  '/etc/ca-certificates',
+  '/etc/fonts',
+  '/etc/ld.so.cache',
+  '/etc/ld.so.conf',
+  '/etc/ld.so.conf.d',
+  '/etc/localtime',
+  '/etc/mime.types',
+  '/etc/pki/ca-trust',
+  '/etc/pki/tls/certs',
+  '/etc/ssl/certs',
+  '/etc/ssl/openssl.cnf',
+];
+const etcOfNetwork = ['/etc/hosts', '/etc/nsswitch.conf', '/etc/resolv.conf'];
+
+const userId = 1000;
+const passwdFd = 8;
+const groupFd = 9;
+
+/**
+ * Options of bubblewrap. What can be written is bounded: the mounts, and folders in memory with a size. /proc is
+ * read-only because inside the daemon's root a program has the user id that owns the settings of the kernel, and
+ * `core_pattern` would start a program outside.
+ */
+export function bubblewrapArguments(spec: JailSpec, host: HostFolders, { nestedNamespaces }: { readonly nestedNamespaces: boolean }): string[] {
+  const size = String(Math.min(spec.limits.fileBytes, Math.floor(spec.limits.memoryBytes / 2)));
+  const inMemory = (path: string) => ['--perms', '0700', '--size', size, '--tmpfs', path];
+  return [
+    ['--unshare-all', '--unshare-user', '--uid', String(userId), '--gid', String(userId), '--hostname', 'jail'],
+    nestedNamespaces ? [] : ['--disable-userns'],
+    spec.network ? ['--share-net'] : [],
+    ['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--clearenv'],
+    ...Object.entries(spec.env).map(([name, value]) => ['--setenv', name, value]),
+    ['--ro-bind', '/usr', '/usr'],
+    ...host.folders.map((path) => ['--ro-bind', path, path]),
+    ...host.links.map(([path, target]) => ['--symlink', target, path]),
+    ...[...etc, ...(spec.network ? etcOfNetwork : [])].map((path) => ['--ro-bind-try', path, path]),
+    ['--ro-bind-data', String(passwdFd), '/etc/passwd', '--ro-bind-data', String(groupFd), '/etc/group'],
+    ['--ro-bind', host.node, '/opt/gatehouse/bin/node'],
+    ['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', ...inMemory('/dev/shm'), '--remount-ro', '/dev'],
+    inMemory('/tmp'),
+    inMemory('/home/agent'),
+    ...spec.mounts.map(({ from, to, writable }) => [writable ? '--bind' : '--ro-bind', from, to]),
+    ['--remount-ro', '/', '--chdir', spec.cwd],
+  ].flat();
+}
+
+/** As `--args` of bubblewrap reads them. */
+export function toArgumentBytes(words: readonly string[]): string {
+  if (words.some((word) => word.includes('\0'))) throw new AppError('invalid_params', 'A path or variable of a command holds a NUL character');
+  return words.map((word) => `${word}\0`).join('');
+}
+
+/** Joins its control groups, if any, gives bubblewrap the two small files and becomes it; the words come as arguments. */
+export function jailScript(joining: string | undefined): string {
+  const user = `agent:x:${userId}:${userId}::/home/agent:/bin/sh`;
+  return `${joining ?? ''}
+exec "$@" ${passwdFd}<<'PASSWD' ${groupFd}<<'GROUP'
+${user}
+nobody:x:65534:65534::/:/usr/sbin/nologin
+PASSWD
+agent:x:${userId}:
+nogroup:x:65534:
+GROUP
+`;
+}

@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises';
+import type { Clock } from './clock.ts';
+import type { JailBound, JailLimits } from './jail.ts';
+
+const everyMs = 100;
+const pageBytes = 4096;
+/** bubblewrap outside and inside. */
+const ownProcesses = 2;
+
+/** Looks at a process and all below it several times a second and tells, once, when they are beyond a limit. */
+export function watchGroup(
+  { clock, pid, limits }: { readonly clock: Clock; readonly pid: number; readonly limits: Pick<JailLimits, 'memoryBytes' | 'processes'> },
+  beyond: (which: JailBound) => void,
+): { /** Stops looking, and waits until what was seen is gone. */ end(withinMs: number): Promise<void> } {
+  let members: readonly number[] = [pid];
+  let ended = false;
+  let cancel = clock.after(everyMs, () => void look());
+  async function look(): Promise<void> {
+    const found = await membersOf(pid, limits.processes + ownProcesses);
+    if (ended) return;
+    members = found;
+    if (found.length > limits.processes + ownProcesses) return beyond('processes');
+    let bytes = 0;
+    for (const member of found) bytes += await residentBytes(member);
+    if (ended) return;
+    if (bytes > limits.memoryBytes) return beyond('memory');
+    cancel = clock.after(everyMs, () => void look());
+  }
+  return {
+    async end(withinMs) {
+      ended = true;
+      cancel();
+      const until = clock.monotonic() + withinMs;
+      while (clock.monotonic() < until && (await Promise.all(members.map(isRunning))).includes(true)) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        clock.after(10, resolve);
+        await promise;
+      }
+    },
+  };
+}
+
+/** The process and its descendants, breadth first; stops one beyond `most`. */
+async function membersOf(pid: number, most: number): Promise<number[]> {
+  const members = [pid];
+  for (let at = 0; at < members.length && members.length <= most; at += 1) {
+    const text = await readFile(`/proc/${members[at]}/task/${members[at]}/children`, 'utf8').catch(() => '');
+    members.push(
+      ...text
+        .split(' ')
+        .filter((word) => word.trim() !== '')
+        .map(Number),
+    );
+  }
+  return members;
+}
+
+async function residentBytes(pid: number): Promise<number> {
+  const [, resident = '0', shared = '0'] = (await readFile(`/proc/${pid}/statm`, 'utf8').catch(() => '')).split(' ');
+  return Math.max(0, Number(resident) - Number(shared)) * pageBytes;
+}
+
+/** Whether it runs: one that has ended stays in the list until somebody asks how. */
+async function isRunning(pid: number): Promise<boolean> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return text !== '' && !/\) [ZX] /.test(text);
+}

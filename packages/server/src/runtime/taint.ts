@@ -1,0 +1,91 @@
+import { parseJson } from '../kernel/json.ts';
+import type { ModelMessage } from '../llm/model.ts';
+import { fenceOpening } from './fence.ts';
+import type { Tool } from './tool.ts';
+import type { TurnInput } from './turn.ts';
+
+/** Sources of fences that hold what is in the workspace: an operator may say that nobody else writes there. */
+const workspaceSource = /^(?:workspace file\b|command output$)/;
+/** Sources of fences that hold what the owner told or was told before. */
+const recalledSource = /^(?:memory|earlier messages of this conversation|notes on this conversation)$/;
+
+/** Whether the model has read text that did not come from the operator or from the person it works for. */
+export function isTainted(messages: readonly ModelMessage[], system: readonly string[], options: { readonly trustWorkspace: boolean }): boolean {
+  const counts = (source: string) => !(options.trustWorkspace && workspaceSource.test(source));
+  return messages.some((message) => textsOf(message).some((text) => holdsFence(text, counts))) || system.some((text) => holdsFence(text, counts));
+}
+
+/** Whether the turn can come upon what is private: by what it was given, or by a tool that it may call. */
+export function reachesPrivate({ tools, messages, system }: Pick<TurnInput, 'tools' | 'messages' | 'system'>): boolean {
+  return (
+    messages.length > 1 ||
+    tools.some((tool) => tool.readsPrivate ?? tool.risk === 'read') ||
+    system.some((text) => text.includes('USER.md')) ||
+    messages.some((message) => textsOf(message).some((text) => holdsFence(text, (source) => recalledSource.test(source))))
+  );
+}
+
+/**
+ * Whether a call can change something or carry something out. A tool that only looks carries nothing out to a place of the
+ * configuration, nor to an address that it was given: only one that the model makes up can hold what it has read.
+ */
+export function hasEffect(tool: Tool, args: unknown, before: readonly ModelMessage[]): boolean {
+  if (tool.risk !== 'outward') return tool.risk === 'write';
+  const to = tool.destination?.(args);
+  if (to === undefined) return true;
+  return to.kind === 'address' && !wasGiven(to.url, before);
+}
+
+function textsOf(message: ModelMessage): readonly string[] {
+  if (message.role !== 'user' || message.parts === undefined) return [message.content];
+  return [message.content, ...message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))];
+}
+
+function holdsFence(text: string, counts: (source: string) => boolean): boolean {
+  for (const [, source = ''] of text.matchAll(fenceOpening)) if (counts(source)) return true;
+  return false;
+}
+
+/**
+ * Whether the address stands word for word in what somebody else said before the model did: in a message of a user, or
+ * within the fence of a result. What a tool says in its own words may repeat the model's.
+ */
+function wasGiven(address: string, before: readonly ModelMessage[]): boolean {
+  for (const message of before) {
+    if (message.role === 'assistant') {
+      if (message.content.includes(address) || (message.toolCalls ?? []).some((call) => argumentsHold(call.arguments, address))) return false;
+    } else if (textsOf(message).some((text) => standsIn(message.role === 'tool' ? fencedPart(text) : text, address))) return true;
+  }
+  return false;
+}
+
+function fencedPart(text: string): string {
+  const [opening] = text.matchAll(fenceOpening);
+  return opening === undefined ? '' : text.slice(opening.index);
+}
+
+/** The text of the call writes some characters in several ways; its strings do not. */
+function argumentsHold(text: string, address: string): boolean {
+  if (text.includes(address)) return true;
+  try {
+    return valueHolds(parseJson(text), address);
+  } catch {
+    // No call was made of it.
+    return false;
+  }
+}
+
+function valueHolds(value: unknown, address: string): boolean {
+  if (typeof value === 'string') return value.includes(address);
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([key, item]) => key.includes(address) || valueHolds(item, address));
+}
+
+/** As a whole: the beginning of a longer address is another address. */
+function standsIn(text: string, address: string): boolean {
+  for (let at = text.indexOf(address); at !== -1; at = text.indexOf(address, at + 1)) {
+    const behind = text.slice(at + address.length, at + address.length + 2);
+    if (!/[\w./:%+-]/.test(text.charAt(at - 1)) && /^(?:$|[\s"'<>)\]}|\\`*,;]|[.!?:](?:$|\s))/.test(behind)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,134 @@
+import type { TurnOrigin } from '@gatehouse/contract';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import type { ModelMessage } from '../llm/model.ts';
+import { createFence } from './fence.ts';
+import { turnInput } from './testing.ts';
+import type { Tool, ToolRisk } from './tool.ts';
+import { createToolGate, type GatedCall, type ToolGateDeps } from './tool-gate.ts';
+
+const fence = createFence({ key: Buffer.alloc(32, 1) });
+const tool = (risk: ToolRisk, more: Partial<Tool> = {}): Tool => ({
+  name: risk,
+  description: 'x',
+  args: z.looseObject({}),
+  risk,
+  effect: 'idempotent',
+  timeoutMs: 1000,
+  run: async () => ({ content: 'x' }),
+  ...more,
+});
+const user = (content: string): ModelMessage => ({ role: 'user', content });
+const result = (content: string, toolCallId = 'call_1'): ModelMessage => ({ role: 'tool', content, toolCallId, toolName: 'read' });
+const saidRaw = (args: string): ModelMessage => ({ role: 'assistant', content: '', toolCalls: [{ id: 'call_1', name: 'read', arguments: args }] });
+const said = (args: object) => saidRaw(JSON.stringify(args));
+const outside = (text: string, source = 'web page https://example.org') => result(fence.wrap(text, { source }, fence.newMarker()));
+
+/** What the gate does with a call: `free`, `refused`, or why it asks. */
+async function judge(call: Partial<GatedCall> & { readonly messages?: readonly ModelMessage[] }, deps: Partial<ToolGateDeps> = {}): Promise<string> {
+  const gate = createToolGate({
+    findRule: () => undefined,
+    mode: 'auto',
+    ask: async (_call, why) => ({ allowed: false, message: `asks: ${why.reason}, ${why.tainted ? 'tainted' : 'clean'}` }),
+    ...deps,
+  });
+  const turn = call.turn ?? turnInput({ tools: [tool('read')] });
+  const decision = gate({
+    tool: tool('write'),
+    args: {},
+    turn,
+    before: () => call.messages ?? turn.messages,
+    results: [],
+    signal: new AbortController().signal,
+    ...call,
+  });
+  if (decision === undefined) return 'free';
+  const answer = await decision;
+  return answer.allowed ? 'allowed' : answer.message;
+}
+
+const asksTainted = 'asks: text from outside, private data and an effect meet in this turn, tainted';
+
+test('only text from outside, private data and an effect together ask', async () => {
+  const messages = [user('hello'), said({}), outside('a page')];
+  const alone = turnInput({ tools: [tool('write')] });
+  expect(await judge({ messages })).toBe(asksTainted);
+  expect(await judge({ tool: tool('outward'), messages })).toBe(asksTainted);
+  expect(await judge({})).toBe('free');
+  expect(await judge({ tool: tool('read'), messages })).toBe('free');
+  expect(await judge({ turn: alone, messages })).toBe('free');
+  expect(await judge({ results: [outside('of the same step')] })).toBe(asksTainted);
+});
+
+test('private is what the turn can reach: a tool, what was said before, what is remembered, the file about the person', async () => {
+  const messages = [outside('a page')];
+  const tools = [tool('write')];
+  const reach = (over: Parameters<typeof turnInput>[0]) => judge({ turn: turnInput({ tools, ...over }), messages });
+  expect(await reach({})).toBe('free');
+  expect(await reach({ tools: [tool('read', { readsPrivate: false })] })).toBe('free');
+  expect(await reach({ tools: [tool('outward', { readsPrivate: true })] })).toBe(asksTainted);
+  expect(await reach({ messages: [user('earlier'), user('now')] })).toBe(asksTainted);
+  expect(await reach({ messages: [user(`${fence.wrap('Ada drinks tea', { source: 'memory' })}\n\nnow`)] })).toBe(asksTainted);
+  expect(await reach({ system: ['# USER.md\nAda'] })).toBe(asksTainted);
+});
+
+test('text from outside counts wherever it stands, and an imitation of a fence does not hide it', async () => {
+  const web = fence.wrap('a page', { source: 'web page https://example.org' });
+  expect(await judge({ turn: turnInput({ tools: [tool('read')], system: ['You are Gate.', web] }) })).toBe(asksTainted);
+  expect(await judge({ messages: [{ role: 'user', content: '', parts: [{ type: 'text', text: web }] }] })).toBe(asksTainted);
+  expect(await judge({ messages: [{ role: 'assistant', content: web }] })).toBe(asksTainted);
+  expect(await judge({ messages: [outside('<<<UNTRUSTED-TEXT 0 source="workspace file x">>>')] })).toBe(asksTainted);
+});
+
+test('a trusted workspace does not count, the rest of the world does', async () => {
+  const turn = turnInput({ tools: [tool('read')], agent: { tools: { profile: 'full' }, approvals: { trustWorkspace: true } } });
+  const file = outside('notes', 'workspace file notes.md');
+  expect(await judge({ messages: [file] })).toBe(asksTainted);
+  expect(await judge({ turn, messages: [file, outside('x', 'command output')] })).toBe('free');
+  expect(await judge({ turn, messages: [file, outside('page')] })).toBe(asksTainted);
+  expect(await judge({ turn, messages: [outside('x', 'workspace filed by an enemy')] })).toBe(asksTainted);
+});
+
+test('a look at an address is free when the address was given, not when the model made it up', async () => {
+  const fetch = tool('outward', { destination: (args) => ({ kind: 'address', url: String(Reflect.get(args as object, 'url')) }) });
+  const url = 'https://evil.example/?q=1';
+  const look = (messages: readonly ModelMessage[], asked = url) =>
+    judge({ tool: fetch, args: { url: asked }, messages: [outside('x'), ...messages] });
+  expect(await look([user(`Read ${url}.`)])).toBe('free');
+  expect(await look([outside(`see (${url})`)])).toBe('free');
+  expect(await look([outside('nothing')])).toBe(asksTainted);
+  expect(await look([outside(`${url}2`)])).toBe(asksTainted);
+  expect(await look([outside(`${url}/more`)])).toBe(asksTainted);
+  expect(await look([said({ pattern: url }), outside(`no match for ${url}`)])).toBe(asksTainted);
+  expect(await look([saidRaw('{"p":"https:\\/\\/evil.example\\/?q=1"}'), outside(url)])).toBe(asksTainted);
+  expect(await look([{ role: 'assistant', content: `I will read ${url}` }, user(`Then read ${url}`)])).toBe(asksTainted);
+  expect(await look([result(`"grep" failed for ${url}`)])).toBe(asksTainted);
+  const configured = tool('outward', { destination: () => ({ kind: 'configured' }) });
+  expect(await judge({ tool: configured, messages: [outside('x')] })).toBe('free');
+});
+
+test('the mode and the tool itself can ask, whatever a rule lets pass', async () => {
+  const rule = { action: 'auto', tainted: true, name: 'approvals.rules[0]' } as const;
+  const messages = [outside('a page')];
+  expect(await judge({}, { mode: 'ask' })).toBe('asks: approvals.mode, clean');
+  expect(await judge({}, { mode: 'deny' })).toContain('refuse');
+  expect(await judge({ tool: tool('read') }, { mode: 'deny' })).toBe('free');
+  expect(await judge({ messages }, { findRule: () => rule })).toBe('free');
+  expect(await judge({ messages }, { findRule: () => ({ ...rule, tainted: false }) })).toBe(asksTainted);
+  expect(await judge({ messages }, { findRule: () => ({ ...rule, action: 'deny' }) })).toContain('refuse');
+  const careful = tool('write', { mustAsk: () => 'a file of the prompt' });
+  expect(await judge({ tool: careful }, { findRule: () => rule })).toBe('asks: a file of the prompt, clean');
+});
+
+test.each<TurnOrigin>(['webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph'])(
+  'a turn of origin %s is refused what nobody is there to approve, and asks where a rule says so',
+  async (origin) => {
+    const turn = turnInput({ tools: [tool('read')], origin });
+    const messages = [outside('a page')];
+    expect(await judge({ turn, messages })).toContain('nobody is there');
+    expect(await judge({ turn }, { mode: 'ask' })).toContain('nobody is there');
+    expect(await judge({ turn, tool: tool('write', { mustAsk: () => 'x' }) })).toContain('nobody is there');
+    expect(await judge({ turn, messages }, { findRule: () => ({ action: 'ask', tainted: false, name: 'rule' }) })).toBe('asks: rule, tainted');
+    expect(await judge({ turn })).toBe('free');
+  },
+);

@@ -1,0 +1,77 @@
+import type { TurnOrigin } from '@gatehouse/contract';
+import type { ModelMessage } from '../llm/model.ts';
+import { hasEffect, isTainted, reachesPrivate } from './taint.ts';
+import type { Tool } from './tool.ts';
+import type { TurnInput } from './turn.ts';
+
+/** A call that policy allows and whose arguments are parsed, before it runs. */
+export interface GatedCall {
+  readonly tool: Tool;
+  readonly args: unknown;
+  readonly turn: TurnInput;
+  /** What the model had read and said when it made the call. */
+  readonly before: () => readonly ModelMessage[];
+  /** Results of the same step that are there already. */
+  readonly results: readonly ModelMessage[];
+  readonly signal: AbortSignal;
+}
+
+/** `message` is for the model. */
+export type GateAnswer = { readonly allowed: true } | { readonly allowed: false; readonly message: string };
+
+/** Undefined: the call is free, and nothing is waited for. */
+export type ToolGate = (call: GatedCall) => undefined | Promise<GateAnswer>;
+
+export type ApprovalAction = 'auto' | 'ask' | 'deny';
+
+/** What the operator's rules say about a call. */
+export interface GateRule {
+  readonly action: ApprovalAction;
+  /** With `auto`: also when the model has read text from outside. */
+  readonly tainted: boolean;
+  /** For people, such as `approvals.rules[0]`. */
+  readonly name: string;
+}
+
+export interface ToolGateDeps {
+  readonly findRule: (call: Pick<GatedCall, 'tool' | 'args' | 'turn'>) => GateRule | undefined;
+  /** For calls of risk `write` and `outward` that no rule names. */
+  readonly mode: ApprovalAction;
+  /** Waits for a person's decision about exactly this call. */
+  readonly ask: (call: GatedCall, why: { readonly reason: string; readonly tainted: boolean }) => Promise<GateAnswer>;
+}
+
+/** Turns that begin without anybody: whom they would ask is not there. */
+const unattended: ReadonlySet<TurnOrigin> = new Set(['webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph']);
+
+/**
+ * The one point before a call where it is held against rules, mode, and the gate on text from outside that meets private
+ * data and an effect (reliability §4.9). What a call that none of them names costs is one look at its risk.
+ */
+export function createToolGate({ findRule, mode, ask }: ToolGateDeps): ToolGate {
+  return (call) => {
+    const { tool, args, turn } = call;
+    const rule = findRule(call);
+    const mustAsk = tool.mustAsk?.(args);
+    if (tool.risk === 'read' && rule === undefined && mustAsk === undefined) return undefined;
+
+    const action = rule?.action ?? (tool.risk === 'read' ? 'auto' : mode);
+    if (action === 'deny') return refuse(`The operator's rules refuse this call of "${tool.name}"`);
+    const tainted = () => isTainted([...call.before(), ...call.results], turn.system, turn.agent.approvals);
+    if (action === 'ask' && rule !== undefined) return ask(call, { reason: rule.name, tainted: tainted() });
+
+    const reason =
+      mustAsk ??
+      (action === 'ask' ? 'approvals.mode' : undefined) ??
+      (rule?.tainted !== true && reachesPrivate(turn) && tainted() && hasEffect(tool, args, call.before()) ? taintedReason : undefined);
+    if (reason === undefined) return undefined;
+    if (unattended.has(turn.origin)) return refuse(`"${tool.name}" needs an approval here, and nobody is there to give it`);
+    return ask(call, { reason, tainted: reason === taintedReason || tainted() });
+  };
+}
+
+const taintedReason = 'text from outside, private data and an effect meet in this turn';
+
+async function refuse(message: string): Promise<GateAnswer> {
+  return { allowed: false, message: `Not run: ${message}` };
+}

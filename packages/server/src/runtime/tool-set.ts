@@ -1,0 +1,49 @@
+import type { Tool } from './tool.ts';
+
+/** All tools of the installation, those of MCP servers included. */
+export interface ToolSet {
+  /** The same array until something changed, so that what is derived from it is kept by identity. */
+  current(): readonly Tool[];
+}
+
+/**
+ * `changing` sources give the same array until they changed; `watch` puts meters around each tool. A tool whose name an
+ * earlier one has is left out: it would never be called.
+ */
+export function createToolSet(
+  fixed: readonly Tool[],
+  changing: readonly (() => readonly Tool[])[],
+  watch: (tool: Tool) => Tool = (tool) => tool,
+): ToolSet {
+  /** A tool that is still there after a change stays the same object, with what is derived from it. */
+  const watched = new WeakMap<Tool, Tool>();
+  let seen: readonly (readonly Tool[])[] = [];
+  let tools = unique(fixed).map(watchOnce);
+
+  function watchOnce(tool: Tool): Tool {
+    let found = watched.get(tool);
+    if (found === undefined) {
+      found = watch(tool);
+      watched.set(tool, found);
+    }
+    return found;
+  }
+
+  return {
+    current() {
+      for (let at = 0; at < changing.length; at += 1) {
+        if (changing[at]?.() === seen[at]) continue;
+        seen = changing.map((source) => source());
+        tools = unique([...fixed, ...seen.flat()]).map(watchOnce);
+        break;
+      }
+      return tools;
+    },
+  };
+}
+
+function unique(tools: readonly Tool[]): Tool[] {
+  const byName = new Map<string, Tool>();
+  for (const tool of tools) if (!byName.has(tool.name)) byName.set(tool.name, tool);
+  return [...byName.values()];
+}

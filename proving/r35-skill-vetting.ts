@@ -1,0 +1,194 @@
+import { Agent } from 'node:http';
+import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import * as z from 'zod';
+import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
+import { filesBelow, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { proofConfig } from './lib/provider.ts';
+import { rpcCall, RpcFailure } from './lib/rpc.ts';
+import { badSamples, goodSamples, skillFile, type SkillSample } from './lib/skill-samples.ts';
+
+/**
+ * R35: skills that attack are sent through every door, with and without `force`, laid into the folders by hand, and put
+ * in the place of good ones after those were vetted. None is written and none is loaded; honest ones are.
+ */
+export interface R35Report {
+  readonly bad: number;
+  readonly good: number;
+  /** Calls that carried a bad one. */
+  readonly attempts: number;
+  /** Bad ones that were written, or are used although they lie on disk. */
+  readonly wrong: readonly string[];
+  /** Good ones that were not taken. */
+  readonly blocked: readonly string[];
+}
+
+const Listed = z.looseObject({ skills: z.array(z.looseObject({ name: z.string(), state: z.string() })) });
+/** Doors of strangers and of other agents; an operator may accept what is dangerous, so that his is counted without `force`. */
+const doors = [
+  { agentId: 'helper', force: false },
+  { agentId: 'helper', force: true },
+  { agentId: 'default', force: false },
+] as const;
+
+export async function proveSkillVetting(options: {
+  /** Every nth sample; all when absent. */
+  readonly each?: number;
+  readonly broken?: string;
+}): Promise<R35Report> {
+  const chosen = <T>(samples: readonly T[]) => samples.filter((_sample, index) => index % (options.each ?? 1) === 0);
+  const bad = chosen(badSamples);
+  const good = chosen(goodSamples);
+  const home = await makeHome();
+  const port = await freePort();
+  const agents = Object.fromEntries(['default', 'helper', 'reader'].map((id) => [id, { model: 'local/test-model' }]));
+  await writeConfig(home, proofConfig('http://127.0.0.1:9/v1', { agents }));
+  const laid = await layByHand(home, bad);
+  let daemon: Daemon | undefined;
+  const agent = new Agent({ keepAlive: true });
+  try {
+    daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
+    const ground = new Ground({ port, token: daemon.token, agent }, home);
+    for (const { name, state } of await ground.list('reader'))
+      if (state === 'active') ground.wrong.push(`${name}: laid into the folder by hand, and loaded`);
+    if ((await ground.list('reader')).length < Math.min(laid, 20)) ground.wrong.push('what was laid into the folder by hand was not even looked at');
+    for (const sample of bad) await ground.attack(sample);
+    for (const sample of good) await ground.install(sample);
+    await ground.changeAfterwards(bad);
+    return { bad: bad.length, good: good.length, attempts: ground.attempts, wrong: ground.wrong, blocked: ground.blocked };
+  } finally {
+    agent.destroy();
+    await daemon?.kill();
+    await removeHome(home);
+  }
+}
+
+const skillsOf = (home: string, agentId: string): string => join(home, 'workspaces', agentId, 'skills');
+
+/** Writes samples as a program with access to the folder would, as far as their paths are ones; and links, which no text has. */
+async function layByHand(home: string, samples: readonly SkillSample[]): Promise<number> {
+  const root = skillsOf(home, 'reader');
+  let count = 0;
+  for (const { name, files } of samples) {
+    const dir = join(root, name);
+    const inside = Object.entries(files).filter(([path]) => !path.includes('\0') && !path.startsWith('/') && join(dir, path).startsWith(`${dir}/`));
+    // Without what lies outside the sample would be an honest one.
+    if (inside.length < Object.keys(files).length) continue;
+    for (const [path, content] of inside) {
+      await mkdir(dirname(join(dir, path)), { recursive: true, mode: 0o700 });
+      await writeFile(join(dir, path), content);
+    }
+    count += 1;
+  }
+  for (const name of ['linked-file', 'hard-linked-file']) {
+    const dir = join(root, name);
+    await mkdir(dir, { recursive: true });
+    await writeFile(join(dir, 'SKILL.md'), skillFile(name, 'Formats tables.', 'Align the columns.'));
+    if (name === 'linked-file') await symlink(join(home, 'config.yaml'), join(dir, 'notes.md'));
+    else await link(join(home, 'config.yaml'), join(dir, 'notes.md'));
+  }
+  await symlink(join(root, 'linked-file'), join(root, 'linked-folder'));
+  return count + 3;
+}
+
+class Ground {
+  attempts = 0;
+  readonly wrong: string[] = [];
+  readonly blocked: string[] = [];
+  readonly #target: Parameters<typeof rpcCall>[0];
+  readonly #home: string;
+
+  constructor(target: Parameters<typeof rpcCall>[0], home: string) {
+    this.#target = target;
+    this.#home = home;
+  }
+
+  async list(agentId: string) {
+    return Listed.parse(await rpcCall(this.#target, 'skills.list', { agentId })).skills;
+  }
+
+  /** Sends a bad one through every door and looks at the disk each time. */
+  async attack(sample: SkillSample): Promise<void> {
+    const { name, files } = sample;
+    const uploaded = { name, files: Object.entries(files).map(([path, content]) => ({ path, content })) };
+    const single = Object.keys(files).length === 1 && files['SKILL.md'] !== undefined ? { name, content: files['SKILL.md'] } : undefined;
+    for (const door of doors)
+      for (const [method, params] of [
+        ['skills.upload', uploaded],
+        ['skills.create', single],
+        ['skills.update', single],
+      ] as const) {
+        if (params === undefined) continue;
+        this.attempts += 1;
+        const target = method === 'skills.update' ? await this.#innocent(door.agentId) : undefined;
+        const before = await this.#onDisk();
+        const content = single?.content.replace(`name: ${name}`, `name: ${target}`);
+        const outcome = await this.#outcome(method, target === undefined ? { ...params, ...door } : { name: target, content, ...door });
+        const cell = `${name} by ${method} for ${door.agentId}${door.force ? ', forced' : ''}`;
+        if (outcome === undefined) this.wrong.push(`${cell}: written`);
+        else if (!/\[skill_vet_(?:confirm|rejected):/.test(outcome)) this.wrong.push(`${cell}: refused otherwise: ${outcome.slice(0, 200)}`);
+        else if (door.force && !outcome.includes('[skill_vet_rejected:')) this.wrong.push(`${cell}: force is asked for again`);
+        if (outcome !== undefined && (await this.#onDisk()) !== before) this.wrong.push(`${cell}: refused, and the disk is another`);
+      }
+  }
+
+  /** A good one as a stranger's: for another agent, without `force`. */
+  async install({ name, files }: SkillSample): Promise<void> {
+    const outcome = await this.#outcome('skills.upload', {
+      name,
+      agentId: 'helper',
+      files: Object.entries(files).map(([path, content]) => ({ path, content })),
+    });
+    if (outcome !== undefined) this.blocked.push(`${name}: ${outcome.slice(0, 200)}`);
+    else
+      for (const [path, content] of Object.entries(files))
+        if ((await readFile(join(skillsOf(this.#home, 'helper'), name, path), 'utf8')) !== content)
+          this.wrong.push(`${name}: ${path} is not what was vetted`);
+  }
+
+  /** Good when it was vetted, bad when it would be loaded. */
+  async changeAfterwards(samples: readonly SkillSample[]): Promise<void> {
+    const plain = samples.filter(({ files }) => Object.keys(files).length === 1 && files['SKILL.md']?.startsWith('---') === true);
+    const names: string[] = [];
+    for (const { name, files } of plain) {
+      // What a broken gate let in is in the way.
+      await this.#outcome('skills.delete', { name });
+      await rpcCall(this.#target, 'skills.create', { name, content: skillFile(name, 'Formats tables.', 'Align the columns.') });
+      await writeFile(join(skillsOf(this.#home, 'default'), name, 'SKILL.md'), files['SKILL.md'] ?? '');
+      names.push(name);
+    }
+    let active: string[] = names;
+    for (const until = performance.now() + 15_000; active.length > 0 && performance.now() < until; await pause(100))
+      active = (await this.list('default')).filter(({ name, state }) => state === 'active' && names.includes(name)).map(({ name }) => name);
+    this.wrong.push(...active.map((name) => `${name}: changed after it was vetted, and still used`));
+  }
+
+  /** A skill that is there to be overwritten. */
+  async #innocent(agentId: string): Promise<string> {
+    const name = 'innocent';
+    const content = skillFile(name, 'Formats tables.', 'Align the columns.');
+    if ((await this.list(agentId)).some((skill) => skill.name === name)) await rpcCall(this.#target, 'skills.delete', { name, agentId });
+    await rpcCall(this.#target, 'skills.create', { name, content, agentId });
+    return name;
+  }
+
+  /** The refusal, or undefined when the call went through. */
+  async #outcome(method: string, params: object): Promise<string | undefined> {
+    try {
+      await rpcCall(this.#target, method, params);
+      return undefined;
+    } catch (error) {
+      if (error instanceof RpcFailure) return error.message;
+      throw error;
+    }
+  }
+
+  /** Names and contents of all that lies in the workspaces of those who are written to. */
+  async #onDisk(): Promise<string> {
+    const lines: string[] = [];
+    for (const agentId of ['default', 'helper'])
+      for (const path of await filesBelow(join(this.#home, 'workspaces', agentId)).catch(() => []))
+        lines.push(`${path} ${await readFile(path, 'base64')}`);
+    return lines.toSorted().join('\n');
+  }
+}
