@@ -8,6 +8,7 @@ import { runCompletions, type Samples } from './scenarios/completions.ts';
 import { bareEvents, runFanout } from './scenarios/fanout.ts';
 import { runHeld } from './scenarios/held.ts';
 import { historyProduct, runHistory } from './scenarios/history.ts';
+import { runTools } from './scenarios/tools.ts';
 import { runLoop } from './scenarios/loop.ts';
 import { runSoak } from './scenarios/soak.ts';
 
@@ -177,6 +178,17 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     };
     try {
       expect(await verdict(breakage('slow-with-history', { SLOW_MS: '20' }))).toBe('missed');
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it('catches a build whose turns pay for servers and skills that they do not use', async () => {
+    const upstream = await startUpstream();
+    const slow = breakage('slow', { SLOW_MS: '20' });
+    try {
+      const size = { upstreamUrl: upstream.url, rounds: 1, turns: 5, settleMs: 200, product: slow };
+      expect(await verdictOn('tools unused', (measures) => runTools(size, measures))).toBe('missed');
     } finally {
       await upstream.stop();
     }

@@ -180,9 +180,11 @@ for (const look of [
     await take(page, 'agents');
     await page.getByRole('link', { name: 'Scout', exact: true }).click();
     await page.getByRole('link', { name: 'Workspace' }).click();
-    await page.getByRole('button', { name: 'documents' }).click();
-    await page.getByRole('button', { name: 'move.md' }).click();
+    const files = page.getByRole('navigation', { name: 'Files' });
+    await files.getByRole('button', { name: 'documents', exact: true }).click();
+    await files.getByRole('button', { name: 'move.md', exact: true }).click();
     await page.getByLabel('Content of documents/move.md').waitFor();
+    await page.getByText(`${product.home}/`).evaluate((shown) => (shown.textContent = '~/.gatehouse/workspaces/scout'));
     await take(page, 'workspace');
     await page.getByRole('link', { name: 'Tools' }).click();
     await page.getByText('Allowed').first().waitFor();

@@ -78,7 +78,9 @@ export async function runTools({ upstreamUrl, rounds, turns, settleMs, product: 
   const samples: ToolSamples = new Map();
   for (let round = -1; round < rounds; round += 1)
     for (const { name, agent, target } of round % 2 === 0 ? all : all.toReversed()) {
-      const cpu = await cost(target, agent, agent === 'fifty' ? Math.ceil(turns / 5) : turns);
+      const asked = agent === 'fifty' ? Math.ceil(turns / 5) : turns;
+      // Both servers have to be as warm.
+      const cpu = await cost(target, agent, round < 0 && target === empty ? asked * cases.length : asked);
       if (round >= 0) samples.set(name, [...(samples.get(name) ?? []), cpu]);
     }
   const of = (name: string): readonly number[] => samples.get(name) ?? [];
