@@ -6,13 +6,14 @@ import { contract } from '@gatehouse/contract';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
+import { agentWithHands, configOfHands, filesOfHands, keyHere, useHands } from './lib/canary-hands.ts';
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
 import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
 import { filesBelow, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { readsWithoutIds } from './lib/named-things.ts';
-import { proofConfig } from './lib/provider.ts';
+import { makeAskedCall, proofConfig } from './lib/provider.ts';
 import { randomFrom } from './lib/random.ts';
 import { inParallel } from './lib/raw.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';
@@ -77,6 +78,7 @@ export async function proveCanaries(options: {
 
     await handleTokens(target, canaries);
     await speak(target, scan, unprovoked);
+    await useHands(target, canaries, keys.first, scan, unprovoked);
     await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, provider, scan, unprovoked);
     await read(target, scan);
@@ -124,6 +126,7 @@ function configOf(canaries: Canaries, key: string, providerUrl: string, collecto
   const { local } = base.providers;
   return {
     ...base,
+    ...configOfHands(canaries, collectorUrl),
     // A key that was refused is not let rest here.
     models: { discover: false, cooldownMs: 0 },
     providers: {
@@ -141,7 +144,7 @@ function configOf(canaries: Canaries, key: string, providerUrl: string, collecto
       third: { ...local, type: 'anthropic', apiKey: canaries.make('a key in the wire of Anthropic', 'sk-ant-'), models: [{ id: 'third-model' }] },
     },
     agents: {
-      ...base.agents,
+      default: agentWithHands,
       // Text of the operator, where a key does not belong; no model is called with it.
       idle: { model: 'local/test-model', instructions: `${'pasted '.repeat(9_000)}${key}` },
     },
@@ -219,9 +222,16 @@ function answerWith(request: FakeRequest, keys: { readonly first: string; readon
   if (asked === 'stream') return { text: ['one ', 'two '], breakAfter: { deltas: 1, by: 'error' }, error: { message }, splitBytes: 7 };
   if (asked === 'html') return { status: 502, body: `<html>${message}</html>`, contentType: 'text/html' };
   if (asked === 'headers') return { status: 429, error: { message }, headers: { 'x-echo': keys.first, 'retry-after': '0' } };
+  if (text.includes('\\"tool\\":')) return withKey(makeAskedCall(request), keys.first);
   if (text.includes('use your tools') && !text.includes('"role":"tool"'))
     return { toolCalls: [{ id: 'call_1', name: 'read', arguments: '{"path":"notes.txt"}' }] };
   return undefined;
+}
+
+/** A model that has come to know a key and puts it into the arguments of its calls. */
+function withKey(answer: FakeAnswer | undefined, key: string): FakeAnswer | undefined {
+  if (answer?.toolCalls === undefined) return answer;
+  return { ...answer, toolCalls: answer.toolCalls.map((call) => ({ ...call, arguments: call.arguments.replaceAll(keyHere, key) })) };
 }
 
 async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
@@ -300,7 +310,7 @@ async function read(target: Target, scan: Scanner['scan']): Promise<void> {
 
 /** What lies in the home afterwards, but for the files that hold the secrets rightly. */
 async function scanHome(home: string, scan: Scanner['scan']): Promise<void> {
-  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt'].map((name) => join(home, name));
+  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', ...filesOfHands].map((name) => join(home, name));
   for (const file of await filesBelow(home)) if (!origins.includes(file)) scan(file.slice(home.length + 1), await readFile(file));
 }
 
@@ -310,13 +320,17 @@ async function doctor(home: string, port: number): Promise<string> {
   return job.stdout() + job.stderr();
 }
 
-/** Takes traces and keeps their bodies. */
+/** Takes traces and keeps their bodies; whatever else it is sent it says back in an error. */
 async function startCollector(): Promise<{ readonly url: string; readonly bodies: Buffer[]; close(): Promise<void> }> {
   const bodies: Buffer[] = [];
   const server = createServer((incoming, outgoing) => {
     const pieces: Buffer[] = [];
     incoming.on('data', (piece: Buffer) => pieces.push(piece));
     incoming.on('end', () => {
+      if (incoming.url?.startsWith('/v1/traces') !== true) {
+        outgoing.writeHead(500).end(`Not allowed: ${JSON.stringify(incoming.headers)}`);
+        return;
+      }
       bodies.push(Buffer.concat(pieces));
       outgoing.end('{}');
     });

@@ -39,19 +39,23 @@ export interface R38Report {
   readonly wrong: readonly string[];
 }
 
-const released = 17;
+/** Newest schemas of releases, oldest first. Homes of earlier schemas are made of a release that has left its rows. */
+const released = [17, 24];
 const newest = Math.max(...migrations.map(({ id }) => numberOf(id)));
 const points = ['begun', 'run', 'recorded'] as const;
 
 export async function proveUpgrade(options: R38Options): Promise<R38Report> {
   const random = randomFrom(options.seed);
-  const release = await readRelease(released);
+  const releases = await Promise.all(released.map(async (schema) => ({ schema, release: await readRelease(schema) })));
   const provider = await startFakeProvider();
-  const wrong = changedMigrations(release);
+  const wrong = [...new Set(releases.flatMap(({ release }) => changedMigrations(release)))];
   const report = { upgrades: 0, rows: 0, kills: 0, backups: 0, wrong };
   const one = async (schema: number, name: string, run: (old: Old) => Promise<void>): Promise<void> => {
     const home = await makeHome();
     try {
+      const { release } =
+        releases.find((one) => one.schema === schema || (one.schema > schema && one.release.database === undefined)) ??
+        fail(`there is no release of schema ${schema}`);
       const rows = await makeOldHome(home, release, schema);
       const tokens = [{ id: 'keeper', secret: release.tokens.keeper, scopes: ['*'] }];
       await writeConfig(home, proofConfig(provider.url, { gateway: { tokens } }));
@@ -84,6 +88,10 @@ export async function proveUpgrade(options: R38Options): Promise<R38Report> {
   } finally {
     await provider.close();
   }
+}
+
+function fail(why: string): never {
+  throw new Error(why);
 }
 
 interface Old {
@@ -137,6 +145,7 @@ async function verify(old: Old, daemon: Daemon): Promise<void> {
 
 const History = z.looseObject({ messages: z.array(z.looseObject({ content: z.string() })), total: z.number() });
 const Stats = z.looseObject({ providers: z.array(z.looseObject({ callCount: z.number() })) });
+const Remembered = z.looseObject({ results: z.array(z.looseObject({ content: z.string() })) });
 const Found = z.looseObject({ results: z.array(z.looseObject({ sessionKey: z.string() })) });
 
 async function verifyDoors(old: Old): Promise<void> {
@@ -184,6 +193,10 @@ async function verifyDoors(old: Old): Promise<void> {
     let found = await search();
     for (const until = performance.now() + 5_000; !found && performance.now() < until; found = await search()) await pause(50);
     if (!found) say('what was said before the upgrade is not found');
+  }
+  if (schema >= 24) {
+    const { results } = Remembered.parse(await rpcCall(keeper, 'memory.search', { query: 'tea' }));
+    if (!results.some(({ content }) => content.includes('tea without sugar'))) say('a memory of an earlier release is not found');
   }
   await rpcCall(keeper, 'agent.execute', { message: 'Do you remember?', sessionKey: 'ada:desk' });
   if (!sent(provider).includes('What is a gateway?')) say('a conversation of an earlier release is not continued');

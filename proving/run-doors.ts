@@ -2,6 +2,8 @@ import { counts, type ProofOptions, type Proofs, tell, total } from './lib/proof
 import { proveSlowClients } from './r18-slow-clients.ts';
 import { proveMalformed } from './r21-malformed.ts';
 import { proveFrames } from './r22-frames.ts';
+import { proveOutwardRequests } from './r25-outward-requests.ts';
+import { provePaths } from './r26-paths.ts';
 import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 import { proveGuessing } from './r31-guessing.ts';
 import { proveSkillVetting } from './r35-skill-vetting.ts';
@@ -40,6 +42,28 @@ export function doorProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${total(report.sequences)} sequences of ${Object.keys(report.sequences).length} kinds: ${report.wrong.length} wrong${report.ailment === '' ? '' : `; ${report.ailment}`}; seed ${seed}`,
         caught: `no bound on messages: ${broken.wrong.length} of 54 sequences wrong`,
         good: report.wrong.length === 0 && report.ailment === '' && broken.wrong.length > 0,
+      };
+    },
+    async r25() {
+      const report = await proveOutwardRequests({ statuses: 5, slow: true });
+      tell(report.wrong);
+      const broken = await proveOutwardRequests({ statuses: 1, broken: 'lookup-only-guard' });
+      return {
+        promise: 'Whatever address somebody gives, and wherever an answer leads, nothing is dialled that is not public',
+        figure: `${report.urls} addresses, ${total(report.cells)} requests of ${Object.keys(report.cells).length} callers (${counts(report.cells)}): ${report.wrong.length} dialled, looked up or held up`,
+        caught: `a guard that checks what names stand for alone: ${broken.wrong.length} dialled`,
+        good: report.wrong.length === 0 && report.urls >= 80 && broken.wrong.length > 0,
+      };
+    },
+    async r26() {
+      const { wrong, raced, ...report } = await provePaths({ swaps: 5_000 });
+      tell(wrong);
+      const broken = await provePaths({ swaps: 0, only: ['workspace.readFile', 'ls'], broken: 'path-by-prefix' });
+      return {
+        promise: 'No path that anybody writes, and no link that is put in its way, leads out of a workspace',
+        figure: `${report.paths} paths at ${report.doors} inputs, ${report.answers} answers with and without what they lead to; ${raced.swaps} links swapped in while ${raced.calls} calls were made, of which ${raced.through} reached the real file: ${wrong.length} escapes or differences`,
+        caught: `paths that are compared by how they begin: ${broken.wrong.length} escapes or differences`,
+        good: wrong.length === 0 && report.paths >= 60 && raced.swaps > 4_500 && raced.through > 0 && broken.wrong.length > 0,
       };
     },
     async r30() {

@@ -59,7 +59,7 @@ export function ownerProofs({ seed, progress }: ProofOptions): Proofs {
       };
     },
     async r38() {
-      const { wrong, ...report } = await proveUpgrade({ from: [10, 11, 12, 13, 14, 15, 16, 17], killFrom: 10, seed });
+      const { wrong, ...report } = await proveUpgrade({ from: [10, 11, 12, 13, 14, 15, 16, 17, 24], killFrom: 10, seed });
       tell(wrong);
       const broken = await proveUpgrade({ from: [], killFrom: 14, kills: 6, begun: true, seed, broken: 'non-transactional-step' });
       return {

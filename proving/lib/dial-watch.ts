@@ -1,6 +1,6 @@
 import dns from 'node:dns';
 import { syncBuiltinESMExports } from 'node:module';
-import { Socket } from 'node:net';
+import { isIP, Socket } from 'node:net';
 
 /** What this process dials and looks up from now on. Nothing that is not on this machine is really dialled. */
 export interface DialWatch {
@@ -33,7 +33,7 @@ export function watchDials(): DialWatch {
   };
   const lookup = dns.lookup;
   Reflect.set(dns, 'lookup', (name: unknown, ...rest: unknown[]): unknown => {
-    if (name === 'localhost' || /^[\d.]+$/.test(String(name))) return Reflect.apply(lookup, dns, [name, ...rest]);
+    if (isIP(String(name)) !== 0) return Reflect.apply(lookup, dns, [name, ...rest]);
     const done = rest.at(-1);
     const error = refuse(name);
     if (typeof done === 'function') process.nextTick(() => Reflect.apply(done, undefined, [error]));

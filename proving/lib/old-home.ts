@@ -1,20 +1,25 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { gunzipSync } from 'node:zlib';
 import * as z from 'zod';
 import { openFiles } from '../../packages/server/src/kernel/db/sqlite/open-files.ts';
 import { migrations } from '../../packages/server/src/storage.ts';
 
 const Value = z.union([z.string(), z.number(), z.null()]);
+const Stored = z.record(z.string(), z.union([Value, z.instanceof(Uint8Array)]));
 const Row = z.record(z.string(), Value);
-export type Row = z.output<typeof Row>;
+export type Row = z.output<typeof Stored>;
 /** What a release has left on disk: written once by that release, never changed since. */
 const Release = z.strictObject({
   note: z.string(),
   installKey: z.string(),
   tokens: z.strictObject({ keeper: z.string(), minted: z.string() }),
   checksums: z.record(z.string(), z.string()),
-  tables: z.record(z.string(), z.array(Row)),
+  /** Rows, of which homes of earlier schemas are made too. */
+  tables: z.record(z.string(), z.array(Row)).default({}),
+  /** Since there is full-text search rows do not tell all: the database itself, gzip in base64, for its own schema alone. */
+  database: z.base64().optional(),
 });
 export type Release = z.output<typeof Release>;
 
@@ -29,6 +34,7 @@ export async function makeOldHome(home: string, release: Release, schema: number
   const dataDir = join(home, 'data');
   await mkdir(dataDir, { mode: 0o700 });
   await writeFile(join(home, 'install.key'), `${release.installKey}\n`, { mode: 0o600 });
+  if (release.database !== undefined) return unpackDatabase(join(dataDir, 'gatehouse.db'), release.database);
   const opened = await openFiles({
     dataDir,
     backupsDir: join(home, 'backups'),
@@ -56,6 +62,18 @@ export async function makeOldHome(home: string, release: Release, schema: number
   }
   opened.main.close();
   return rows;
+}
+
+async function unpackDatabase(file: string, packed: string): Promise<Readonly<Record<string, readonly Row[]>>> {
+  await writeFile(file, gunzipSync(Buffer.from(packed, 'base64')), { mode: 0o600 });
+  const db = new DatabaseSync(file, { readOnly: true });
+  try {
+    // What is derived is kept in step by the daemon as it lives.
+    const tables = tablesOf(db).filter(({ name }) => !/_fts|^message_index$|^usage_|^memory_change$/.test(name));
+    return Object.fromEntries(tables.map(({ name }) => [name, z.array(Stored).parse(db.prepare(`SELECT * FROM ${name}`).all())]));
+  } finally {
+    db.close();
+  }
 }
 
 function tablesOf(db: DatabaseSync): readonly { readonly name: string }[] {

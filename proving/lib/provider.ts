@@ -1,4 +1,5 @@
-import { type FakeProvider, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
+import * as z from 'zod';
+import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
 
 /** A word that occurs in one message only, so that every stored or sent copy of it can be counted. */
 export function nonceOf(parts: readonly (string | number)[]): string {
@@ -57,6 +58,21 @@ function newestNonce(request: FakeRequest): string {
       .match(noncePattern)
       ?.at(-1) ?? 'nothing'
   );
+}
+
+const Messages = z.object({ messages: z.array(z.object({ role: z.string(), content: z.unknown() })) });
+
+/** Text of a message that makes the model of `makeAskedCall` call this tool. */
+export const askForCall = (tool: string, args: object): string => JSON.stringify({ tool, args });
+
+/** A model that makes the call which the newest message asks for, and says what came of it. */
+export function makeAskedCall(request: FakeRequest): FakeAnswer | undefined {
+  const last = Messages.safeParse(request.body).data?.messages.at(-1);
+  const asked = /\{"tool":.*\}/su.exec(typeof last?.content === 'string' ? last.content : '')?.[0];
+  if (last?.role === 'tool') return { text: String(last.content) };
+  if (asked === undefined) return { text: 'Done' };
+  const { tool, args } = z.object({ tool: z.string(), args: z.unknown() }).parse(JSON.parse(asked));
+  return { toolCalls: [{ id: 'call_1', name: tool, arguments: JSON.stringify(args) }] };
 }
 
 /** Configuration of a daemon under proof: one provider, limits out of the way. */

@@ -123,6 +123,9 @@ export const events = {
       'A call of a tool was approved or denied; `system:timeout` denies what nobody decided, `system:dropped` what went with its conversation.',
     payload: z.strictObject({
       requestId: z.string(),
+      agentId: AgentId,
+      conversationRef: z.string(),
+      digest: z.string(),
       approved: z.boolean(),
       approvedBy: z.string(),
       reason: z.string().optional(),

@@ -143,7 +143,7 @@ test('a reserve alone keeps nothing for the caller; what is done once does, and 
   const row = new OpenRow({ db, openTurn }, start, { opened: () => ({ receipt }) });
   await row.reserve(500, 'p/m');
   expect(await db.read(counts, undefined)).toMatchObject({ turn: 1, receipt: 0 });
-  await row.beforeOnce();
+  await row.beforeOnce([]);
   expect(await db.read(counts, undefined)).toMatchObject({ turn: 1, receipt: 1 });
   expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reserved_nano: 500 }] });
   await row.reserve(900, 'p/m');

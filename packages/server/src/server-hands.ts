@@ -30,7 +30,7 @@ export interface HandsDeps {
 export async function createHands({ building, options, db, bus, clock, agents, fence }: HandsDeps) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
-  const web = createWeb({ search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
+  const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
   const skills = building.use(
     await createSkills({
       db,
@@ -43,6 +43,7 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       env: options.env,
       egress: overrides.archives ?? egressFor([]),
       fence,
+      hideSecrets: options.redactor.hide,
     }),
   );
   // Found out when something is to run in it.
@@ -64,7 +65,15 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       dial: overrides.egress,
     }),
   );
-  const workspace = createWorkspace({ db, bus, clock, log: log.module('workspace'), agents, path: options.env['PATH'] });
+  const workspace = createWorkspace({
+    db,
+    bus,
+    clock,
+    log: log.module('workspace'),
+    agents,
+    path: options.env['PATH'],
+    hideSecrets: options.redactor.hide,
+  });
   const approvals = building.use(
     await createApprovals({
       db,

@@ -145,7 +145,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     defaultId: config.routing.defaultAgentId,
     workspacesDir: home.workspacesDir,
     knowsModel: (name) => models.resolve(name) !== undefined,
-    removed: (agentId) => background.api.forgetAgent(agentId),
+    removed(agentId) {
+      background.api.forgetAgent(agentId);
+      shell.forgetAgent(agentId);
+    },
   });
   const tokens = building.use(
     await createTokens({

@@ -1,4 +1,5 @@
-import type { Client } from '@gatehouse/client';
+import { type Client, ConflictError, NotFoundError } from '@gatehouse/client';
+import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { type Io, printLine } from '../io.ts';
@@ -42,17 +43,16 @@ export function addApprovalsCommand(program: Command, io: Io): void {
       .option('-y, --yes', 'do not ask')
       .action(async ({ reason, as, session, yes, ...flags }: AllFlags) => {
         const { client } = await connect(flags, io);
-        if (yes !== true) {
+        const choice = { approved, ...words(reason, as) };
+        let done: Result<'admin.approval.resolveAll'>;
+        if (yes === true) done = await client.call('admin.approval.resolveAll', { ...choice, ...(session !== undefined && { sessionKey: session }) });
+        else {
           const { requests, total } = await readPending(client);
           const shown = session === undefined ? requests : requests.filter(({ sessionKey }) => sessionKey === session);
           printLine(io.stderr, approvalsText(shown, session === undefined ? total : shown.length, io.now()));
           await confirm(`${approved ? 'Approve' : 'Deny'} all of them?`, io);
+          done = await resolveShown(client, shown, choice);
         }
-        const done = await client.call('admin.approval.resolveAll', {
-          approved,
-          ...(session === undefined ? {} : { sessionKey: session }),
-          ...words(reason, as),
-        });
         printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${approved ? 'Approved' : 'Denied'} ${done.resolved} calls.`);
       });
   }
@@ -75,6 +75,21 @@ function withReason(command: Command): Command {
 
 function words(reason: string | undefined, as: string | undefined): { reason?: string; approvedBy?: string } {
   return { ...(reason === undefined ? {} : { reason }), ...(as === undefined ? {} : { approvedBy: as }) };
+}
+
+/** Calls that came while the question stood were not shown: they are not decided by its answer. */
+async function resolveShown(client: Client, shown: readonly ApprovalRequest[], choice: { readonly approved: boolean }) {
+  const requestIds: string[] = [];
+  for (const { requestId } of shown) {
+    try {
+      await client.call('admin.approval.resolve', { requestId, ...choice });
+      requestIds.push(requestId);
+    } catch (error) {
+      // Somebody else has decided meanwhile, or its time is over.
+      if (!(error instanceof ConflictError || error instanceof NotFoundError)) throw error;
+    }
+  }
+  return { resolved: requestIds.length, requestIds };
 }
 
 /** A page holds fewer requests where their arguments are long. */

@@ -1,5 +1,6 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { createUser } from '../testing/test-io.ts';
@@ -103,6 +104,37 @@ test('approvals: the exact call is listed whole, approved, denied with a reason,
   expect((await run('approvals', 'approve-all', '--session', 'ada:other', '-y')).out).toBe('Approved 0 calls.\n');
   expect((await run('approvals', 'deny-all', '--session', 'ada:desk', '-y')).out).toBe('Denied 1 calls.\n');
   await third.turn;
+});
+
+test('approvals: an answer decides about the calls that were shown, not about one that came meanwhile', async () => {
+  await using session = await open({
+    config: { approvals: { mode: 'ask' }, agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } } },
+  });
+  const { server, user } = session;
+  const waiting = async () => (await server.client.call('admin.approval.pending')).requests.map(({ params }) => JSON.stringify(params));
+  server.provider.setAnswer(({ body }) => {
+    const sent = JSON.stringify(body);
+    const path = sent.includes('Write later') ? 'later' : 'shown';
+    return sent.includes('c-write')
+      ? { text: 'Done' }
+      : { toolCalls: [{ id: 'c-write', name: 'write', arguments: JSON.stringify({ path, content: 'x' }) }] };
+  });
+  const ask = (path: string) => server.client.call('agent.execute', { message: `Write ${path}`, sessionKey: `${path}:desk` });
+  const first = ask('shown');
+  await expect.poll(async () => (await waiting()).length).toBe(1);
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token };
+  let asked = '';
+  const stderr = new PassThrough().setEncoding('utf8').on('data', (part: string) => (asked += part));
+  const deciding = user.run({ args: ['approvals', 'approve-all'], env, io: { stdin, stderr } });
+  await expect.poll(() => asked).toContain('Approve all of them?');
+  const second = ask('later');
+  await expect.poll(async () => (await waiting()).length).toBe(2);
+  stdin.write('y\n');
+  expect((await deciding).out).toBe('Approved 1 calls.\n');
+  expect(await waiting()).toEqual([expect.stringContaining('later')]);
+  await server.client.call('admin.approval.resolveAll', { approved: false });
+  await Promise.all([first, second]);
 });
 
 test('approvals: what draws nothing is written out, and nothing is cut', () => {

@@ -161,7 +161,7 @@ export const mcp = {
     description: 'A stored server stays disconnected after a restart, one of config.yaml is connected again then unless it says `enabled: false`.',
     params: z.strictObject({ ...named, forget: z.boolean().default(false).describe('Also removes a stored server.') }),
     result: z.strictObject({ name: McpServerName, status: z.literal('disconnected'), forgotten: z.boolean() }),
-    errors: ['not_found', 'precondition_failed'],
+    errors: ['not_found', 'precondition_failed', 'denied'],
     examples: [{ params: { name: 'search' }, result: { name: 'search', status: 'disconnected', forgotten: false } }],
     since: '0.1.0',
   }),

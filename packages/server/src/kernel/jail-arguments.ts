@@ -55,6 +55,7 @@ export function bubblewrapArguments(spec: JailSpec, host: HostFolders, { nestedN
     inMemory('/tmp'),
     inMemory('/home/agent'),
     ...spec.mounts.map(({ from, to, writable }) => [writable ? '--bind' : '--ro-bind', from, to]),
+    ...(spec.masked ?? []).map((path) => ['--size', '4096', '--tmpfs', path, '--remount-ro', path]),
     ['--remount-ro', '/', '--chdir', spec.cwd],
   ].flat();
 }

@@ -3,7 +3,6 @@ import type { Clock } from './clock.ts';
 import type { JailBound, JailLimits } from './jail.ts';
 
 const everyMs = 100;
-const pageBytes = 4096;
 /** bubblewrap outside and inside. */
 const ownProcesses = 2;
 
@@ -55,9 +54,12 @@ async function membersOf(pid: number, most: number): Promise<number[]> {
   return members;
 }
 
+/** Of its own and shared memory; what several processes share counts for each. Pages of files are not counted: the kernel takes them back. */
 async function residentBytes(pid: number): Promise<number> {
-  const [, resident = '0', shared = '0'] = (await readFile(`/proc/${pid}/statm`, 'utf8').catch(() => '')).split(' ');
-  return Math.max(0, Number(resident) - Number(shared)) * pageBytes;
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  let kibibytes = 0;
+  for (const [, size] of status.matchAll(/^Rss(?:Anon|Shmem):\s+(\d+) kB$/gm)) kibibytes += Number(size);
+  return kibibytes * 1024;
 }
 
 /** Whether it runs: one that has ended stays in the list until somebody asks how. */

@@ -46,6 +46,29 @@ describe.skipIf(bubblewrap === undefined)('a jail', () => {
     });
   });
 
+  it.each(['cgroup', 'rlimits'])('counts memory that processes could share (%s)', async (bounds) => {
+    await using jail = await openJail({ clock: systemClock, ...(bounds === 'rlimits' && { cgroups: without }) });
+    const program = `import mmap, time
+held = []
+for _ in range(40):
+    m = mmap.mmap(-1, 10 * 2**20)
+    for at in range(0, len(m), 4096): m[at] = 1
+    held.append(m)
+    time.sleep(0.05)`;
+    expect(await run(jail, ['/usr/bin/python3', '-c', program])).toMatchObject({ signal: 'SIGKILL', bound: 'memory' });
+  });
+
+  it.each(['cgroup', 'rlimits'])('that is killed while it is being made leaves nothing behind (%s)', async (bounds) => {
+    await using jail = await openJail({ clock: systemClock, ...(bounds === 'rlimits' && { cgroups: without }) });
+    const word = `begun-${process.pid}-${bounds}`;
+    for (let afterMs = 0; afterMs < 60; afterMs += 1) {
+      const started = jail.run({ argv: ['sleep', '60', word], cwd: '/', mounts: [], env: { PATH: jailPath }, network: false, limits });
+      systemClock.after(afterMs % 20, () => started.kill());
+      await started.ended;
+    }
+    await expect.poll(() => running(word)).toEqual([]);
+  });
+
   it('leaves no control group behind', async ({ skip }) => {
     const own = `gatehouse-${process.pid}-`;
     const left = () => execFileSync('find', ['/sys/fs/cgroup', '-maxdepth', '5', '-name', `${own}*`], { encoding: 'utf8' });
@@ -66,10 +89,11 @@ describe.skipIf(bubblewrap === undefined)('a jail', () => {
       const { openJail, jailPath } = await import(${module('jail.ts')});
       const { systemClock } = await import(${module('clock.ts')});
       const [word, bounds] = process.argv.slice(1);
+      // Timers of the clock keep no program alive.
+      setInterval(() => {}, 1000);
       const jail = await openJail({ clock: systemClock, ...(bounds === 'rlimits' && { cgroups: async () => undefined }) });
       const script = '(setsid sh -c "sleep 60; echo $0" "$0" &) ; sleep 61; echo "$0"';
-      jail.run({ argv: ['sh', '-c', script, word.split('').reverse().join('')], cwd: '/', mounts: [], env: { PATH: jailPath }, network: false, limits: ${JSON.stringify(limits)} });
-      setInterval(() => {}, 1000);`;
+      jail.run({ argv: ['sh', '-c', script, word.split('').reverse().join('')], cwd: '/', mounts: [], env: { PATH: jailPath }, network: false, limits: ${JSON.stringify(limits)} });`;
       const daemon = spawn(process.execPath, ['--input-type=module', '-e', program, word, bounds], { stdio: ['ignore', 'ignore', 'inherit'] });
       const reversed = word.split('').toReversed().join('');
       await expect.poll(() => running(reversed).length, { timeout: 20_000 }).toBeGreaterThan(2);

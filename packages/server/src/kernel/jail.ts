@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';
 import { release } from 'node:os';
 import { type Readable, Writable } from 'node:stream';
@@ -36,6 +37,8 @@ export interface JailSpec {
   /** Inside. */
   readonly cwd: string;
   readonly mounts: readonly JailMount[];
+  /** Folders below a mount that look empty inside. */
+  readonly masked?: readonly string[];
   /** All of it: nothing of the daemon's environment is seen inside. */
   readonly env: Readonly<Record<string, string>>;
   readonly network: boolean;
@@ -230,7 +233,7 @@ function start({ bubblewrap, prlimit, folders, cgroups, clock, nestedNamespaces 
   const { promise: ended, resolve } = Promise.withResolvers<JailEnd>();
   let over = false;
   const kill = () => {
-    if (!over) child.kill('SIGKILL');
+    if (!over && pid !== undefined && child.exitCode === null && child.signalCode === null) killWithChildren(pid);
   };
   const finish = async (end: JailEnd) => {
     if (over) return;
@@ -244,6 +247,29 @@ function start({ bubblewrap, prlimit, folders, cgroups, clock, nestedNamespaces 
   child.on('error', () => void finish({ code: null, signal: null }));
   child.on('exit', (code, signal) => void finish(toEnd(code, signal)));
   return { stdin, stdout, stderr, ended, kill };
+}
+
+/** bubblewrap binds its child to its own life only when the namespaces are made: until then that would live on, and run the program. */
+function killWithChildren(pid: number): void {
+  // The child is of the same process group at first, of a session of its own later on.
+  for (const each of [-pid, ...childrenOf(pid)]) {
+    try {
+      process.kill(each, 'SIGKILL');
+    } catch {
+      // Gone meanwhile.
+    }
+  }
+}
+
+function childrenOf(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      .split(' ')
+      .filter((word) => word.trim() !== '')
+      .map(Number);
+  } catch {
+    return [];
+  }
 }
 
 /** bubblewrap tells a signal in the way of a shell. */

@@ -15,7 +15,7 @@ const deviceName = /^(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9
 const encoded = /%(?:2e|2f|5c|00|25|u)/i;
 
 /** One error for what is missing, what is forbidden and what lies outside, so that nothing can be learned from which it is. */
-function notHere(): AppError {
+export function notHere(): AppError {
   return new AppError(
     'not_found',
     'There is no such file, or none that can be used here: expected a relative path with "/", without "..", links or special files',

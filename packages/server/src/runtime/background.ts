@@ -13,8 +13,8 @@ export interface NewTask {
   /** One line for people. */
   readonly description: string;
   readonly startedAtMs: number;
-  /** Settles once, never rejects; `content` is ready to be stored and shown to a model: bounded, and fenced where it is from outside. */
-  readonly end: Promise<{ readonly outcome: TaskOutcome; readonly content: string }>;
+  /** Asked once, by whoever takes the task; never rejects. `content` is ready to be stored and shown to a model: bounded, and fenced where it is from outside. */
+  readonly end: () => Promise<{ readonly outcome: TaskOutcome; readonly content: string }>;
   /** Ends the call as cancelled. */
   readonly stop: (why: string) => void;
 }

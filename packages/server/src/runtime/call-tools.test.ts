@@ -210,6 +210,9 @@ describe('tool calls of a step', () => {
     const broken = setUp([once], { beforeOnce: () => Promise.reject(new Error('disk full')) });
     expect(await broken.run(['pay'])).toMatchObject([{ isError: true, content: 'The tool "pay" failed' }]);
     expect(order).toEqual(['row', 'pay']);
+    const stopped = setUp([once], { beforeOnce: async () => stopped.abort() });
+    expect(await stopped.run(['pay'])).toMatchObject([{ isError: true, content: 'Not run: the turn was stopped' }]);
+    expect(order).toEqual(['row', 'pay']);
   });
 
   it('run a bounded number at once', async () => {

@@ -32,7 +32,7 @@ export interface ToolRun {
   readonly input: TurnInput;
   /** Of the turn: aborted when it is stopped. */
   readonly signal: AbortSignal;
-  /** Calls `input.beforeOnce`, the first time. */
+  /** Called before each tool of class `once`. */
   readonly beforeOnce: () => Promise<void>;
   /** What the turn has added before this step. */
   readonly added?: readonly ModelMessage[];
@@ -107,9 +107,11 @@ async function boundResult(deps: CallToolsDeps, run: ToolRun, call: ToolCall, co
   return { shown: cutMiddle(content, maxResultCharacters) };
 }
 
+const stoppedBefore = 'Not run: the turn was stopped';
+
 async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, results: readonly ModelMessage[]): Promise<ToolResult> {
   const { input, signal } = run;
-  if (signal.aborted) return failure('Not run: the turn was stopped');
+  if (signal.aborted) return failure(stoppedBefore);
   const tool = findTool(run, call.name);
   if (tool === undefined)
     return failure(
@@ -138,6 +140,8 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
     }
     finished = deps.activity?.(input, call, description);
     if (tool.effect === 'once') await run.beforeOnce();
+    // Since it was looked at first, an approval and the row were waited for.
+    if (signal.aborted) return failure(stoppedBefore);
     const result = await runTool(deps, {
       input,
       tool,

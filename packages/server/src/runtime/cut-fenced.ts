@@ -1,7 +1,8 @@
 import { splitMiddle } from './bound-text.ts';
 import { pointerOf } from './off-load.ts';
 
-const wholeFence = /(<<<UNTRUSTED-TEXT ([0-9a-f]{32})[^\n]*>>>\n)([\s\S]*?)(\n<<<END-UNTRUSTED-TEXT \2>>>)/g;
+/** A fence with its text; `g`. */
+export const wholeFence = /(<<<UNTRUSTED-TEXT ([0-9a-f]{32})[^\n]*>>>\n)([\s\S]*?)(\n<<<END-UNTRUSTED-TEXT \2>>>)/g;
 
 /**
  * As `cutMiddle`, for texts with fences in them: what is from outside stays between its two lines and what is not stays

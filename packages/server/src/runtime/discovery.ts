@@ -44,7 +44,7 @@ function createDiscoverTool(hidden: readonly Tool[]): Tool {
     run: async ({ query, limit }) => {
       const exact = byName.get(query.trim());
       // Words of a name count twice: it is what the tool is about.
-      rank ??= createTextRank(hidden.map(({ name, description }) => `${name} ${name} ${description.slice(0, 1000)}`));
+      rank ??= createTextRank(hidden.map(({ name, description }) => `${name} ${name} ${description.slice(0, 300)}`));
       const loads = exact === undefined ? rank(query, limit).flatMap((index) => hidden[index] ?? []) : [exact];
       if (loads.length === 0) return { content: `No tool fits these words. There are: ${groupsOf(hidden)}.` };
       // The descriptions are words of others: they stand where those of all tools do, not in a message.

@@ -17,6 +17,7 @@ function begin(options: { agent?: AgentConfigInput; full?: boolean; refuseRow?: 
   const clock = createSteppedClock();
   const work = Promise.withResolvers<ToolResult>();
   const begun: NewTask[] = [];
+  const inspected: string[] = [];
   let context: ToolContext | undefined;
   const slow: Tool = {
     name: 'slow',
@@ -44,6 +45,7 @@ function begin(options: { agent?: AgentConfigInput; full?: boolean; refuseRow?: 
       clock,
       fence: createFence({ key: Buffer.alloc(32) }),
       log: silentLog,
+      inspect: (text) => inspected.push(text),
       background: {
         begin(task) {
           if (options.full === true) return undefined;
@@ -55,7 +57,7 @@ function begin(options: { agent?: AgentConfigInput; full?: boolean; refuseRow?: 
     { input, signal: turn.signal, beforeOnce: async () => {} },
     [{ id: 'c', name: 'slow', arguments: '' }],
   );
-  return { clock, begun, results, work, turn, aborted: () => context?.signal.aborted };
+  return { clock, begun, results, work, turn, inspected, aborted: () => context?.signal.aborted };
 }
 
 describe('a long call', () => {
@@ -72,7 +74,7 @@ describe('a long call', () => {
     turn.abort();
     expect(aborted()).toBe(false);
     work.resolve({ content: 'all green' });
-    const end = await begun[0]?.end;
+    const end = await begun[0]?.end();
     expect(end?.outcome).toBe('ok');
     expect(end?.content).toMatch(/^<<<UNTRUSTED-TEXT \w+ source="tool slow">>>\nall green\n/);
     expect(clock.pending()).toBe(0);
@@ -100,6 +102,16 @@ describe('a long call', () => {
     expect([begun.length, aborted(), clock.pending()]).toEqual([0, true, 0]);
   });
 
+  it('is taken once when no place was free: nothing of it is inspected, or put into a file, for a task that is none', async () => {
+    const { clock, results, work, inspected } = begin({ full: true });
+    await ticks();
+    clock.step(30_000);
+    work.resolve({ content: 'from the net', outside: { source: 'web' } });
+    expect((await results)[0]?.content).toContain('from the net');
+    await ticks();
+    expect(inspected).toEqual(['from the net']);
+  });
+
   it('is stopped at the deadline of tasks, counted from its beginning', async () => {
     const { clock, begun, results, aborted } = begin({ agent: { background: { afterMs: 10_000, maxMs: 60_000 } } });
     await ticks();
@@ -108,7 +120,7 @@ describe('a long call', () => {
     clock.step(49_999);
     expect(aborted()).toBe(false);
     clock.step(1);
-    expect(await begun[0]?.end).toMatchObject({ outcome: 'timeout', content: expect.stringContaining('no result within 60000 ms') });
+    expect(await begun[0]?.end()).toMatchObject({ outcome: 'timeout', content: expect.stringContaining('no result within 60000 ms') });
     expect(aborted()).toBe(true);
   });
 
@@ -118,7 +130,7 @@ describe('a long call', () => {
     first.clock.step(30_000);
     await first.results;
     first.begun[0]?.stop('it was cancelled');
-    expect(await first.begun[0]?.end).toMatchObject({
+    expect(await first.begun[0]?.end()).toMatchObject({
       outcome: 'cancelled',
       content: expect.stringContaining('"slow" was stopped: it was cancelled'),
     });
@@ -129,7 +141,7 @@ describe('a long call', () => {
     second.clock.step(30_000);
     await second.results;
     second.work.reject(new Error('secret path'));
-    expect(await second.begun[0]?.end).toMatchObject({ outcome: 'error', content: expect.stringContaining('The tool "slow" failed') });
+    expect(await second.begun[0]?.end()).toMatchObject({ outcome: 'error', content: expect.stringContaining('The tool "slow" failed') });
   });
 
   it('that ends at the very moment of its promotion is told once', async () => {
@@ -138,7 +150,7 @@ describe('a long call', () => {
     work.resolve({ content: 'just now' });
     clock.step(30_000);
     expect((await results)[0]?.content).toContain('bt_1');
-    expect((await begun[0]?.end)?.content).toContain('just now');
+    expect((await begun[0]?.end())?.content).toContain('just now');
   });
 
   it('that cannot be recorded is stopped', async () => {

@@ -84,7 +84,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
       tool,
       description: invocation.description,
       startedAtMs,
-      end: end.then(async ({ outcome, result }) => ({ outcome, content: await invocation.toText(result) })),
+      end: () => end.then(async ({ outcome, result }) => ({ outcome, content: await invocation.toText(result) })),
       stop: (why) => stop('cancelled', why),
     });
     if (promotion.task === undefined) return;

@@ -57,7 +57,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     let tools = [...ownTools.map(toolSpec), ...clientTools];
     const clientNames = new Set(clientTools.map((tool) => tool.name));
     const loops = createLoopDetector();
-    const beforeOnce = onlyOnce(input.beforeOnce);
+    const beforeOnce = async () => input.beforeOnce?.(progress.told ?? []);
     const turnCap = `agents.${input.agentId}.budgets.perTurnTokens`;
     let messages = input.messages;
     let system = input.system;
@@ -260,9 +260,4 @@ function withUniqueIds(calls: readonly ToolCall[], before: ReadonlySet<string>):
 function annotate(results: ModelMessage[]): void {
   const last = results.at(-1);
   if (last !== undefined) results[results.length - 1] = { ...last, content: `${last.content}\n\n${loopNote}` };
-}
-
-function onlyOnce(work: (() => Promise<void>) | undefined): () => Promise<void> {
-  let done: Promise<void> | undefined;
-  return () => (done ??= work?.() ?? Promise.resolve());
 }

@@ -1,18 +1,22 @@
 import { parseJson } from '../kernel/json.ts';
 import type { ModelMessage } from '../llm/model.ts';
+import { wholeFence } from './cut-fenced.ts';
 import { fenceOpening } from './fence.ts';
 import type { Tool } from './tool.ts';
 import type { TurnInput } from './turn.ts';
 
 /** Sources of fences that hold what is in the workspace: an operator may say that nobody else writes there. */
 const workspaceSource = /^(?:workspace file\b|command output$)/;
-/** Sources of fences that hold what the owner told or was told before. */
-const recalledSource = /^(?:memory|earlier messages of this conversation|notes on this conversation)$/;
+/** Sources of fences that hold what the owner told or was told before: words of the model among them. */
+const recalledSource = /^(?:memory|conversations|earlier messages of this conversation|notes on this conversation)$/;
 
 /** Whether the model has read text that did not come from the operator or from the person it works for. */
 export function isTainted(messages: readonly ModelMessage[], system: readonly string[], options: { readonly trustWorkspace: boolean }): boolean {
   const counts = (source: string) => !(options.trustWorkspace && workspaceSource.test(source));
-  return messages.some((message) => textsOf(message).some((text) => holdsFence(text, counts))) || system.some((text) => holdsFence(text, counts));
+  return (
+    messages.some((message) => holdsFile(message) || textsOf(message).some((text) => holdsFence(text, counts))) ||
+    system.some((text) => holdsFence(text, counts))
+  );
 }
 
 /** Whether the turn can come upon what is private: by what it was given, or by a tool that it may call. */
@@ -41,6 +45,11 @@ function textsOf(message: ModelMessage): readonly string[] {
   return [message.content, ...message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))];
 }
 
+/** An image or a PDF file says something too, and no line of a fence can stand around it. */
+function holdsFile(message: ModelMessage): boolean {
+  return message.role === 'user' && message.parts?.some((part) => part.type !== 'text') === true;
+}
+
 function holdsFence(text: string, counts: (source: string) => boolean): boolean {
   for (const [, source = ''] of text.matchAll(fenceOpening)) if (counts(source)) return true;
   return false;
@@ -48,13 +57,14 @@ function holdsFence(text: string, counts: (source: string) => boolean): boolean 
 
 /**
  * Whether the address stands word for word in what somebody else said before the model did: in a message of a user, or
- * within the fence of a result. What a tool says in its own words may repeat the model's.
+ * within the fence of a result. What a tool says in its own words may repeat the model's, and so may what is recalled:
+ * an address that the model once wrote into an answer would come back from there as one that was given.
  */
 function wasGiven(address: string, before: readonly ModelMessage[]): boolean {
   for (const message of before) {
     if (message.role === 'assistant') {
       if (message.content.includes(address) || (message.toolCalls ?? []).some((call) => argumentsHold(call.arguments, address))) return false;
-    } else if (textsOf(message).some((text) => standsIn(message.role === 'tool' ? fencedPart(text) : text, address))) return true;
+    } else if (textsOf(message).some((text) => standsIn(withoutRecalled(message.role === 'tool' ? fencedPart(text) : text), address))) return true;
   }
   return false;
 }
@@ -62,6 +72,10 @@ function wasGiven(address: string, before: readonly ModelMessage[]): boolean {
 function fencedPart(text: string): string {
   const [opening] = text.matchAll(fenceOpening);
   return opening === undefined ? '' : text.slice(opening.index);
+}
+
+function withoutRecalled(text: string): string {
+  return text.replaceAll(wholeFence, (fence) => (holdsFence(fence, (source) => recalledSource.test(source)) ? '' : fence));
 }
 
 /** The text of the call writes some characters in several ways; its strings do not. */

@@ -77,6 +77,11 @@ test('text from outside counts wherever it stands, and an imitation of a fence d
   expect(await judge({ turn: turnInput({ tools: [tool('read')], system: ['You are Gate.', web] }) })).toBe(asksTainted);
   expect(await judge({ messages: [{ role: 'user', content: '', parts: [{ type: 'text', text: web }] }] })).toBe(asksTainted);
   expect(await judge({ messages: [{ role: 'assistant', content: web }] })).toBe(asksTainted);
+  for (const part of [
+    { type: 'image', url: 'data:image/png;base64,AA==' },
+    { type: 'file', url: 'data:application/pdf;base64,AA==', name: 'a.pdf' },
+  ] as const)
+    expect(await judge({ messages: [{ role: 'user', content: 'Sum up', parts: [{ type: 'text', text: 'Sum up' }, part] }] })).toBe(asksTainted);
   expect(await judge({ messages: [outside('<<<UNTRUSTED-TEXT 0 source="workspace file x">>>')] })).toBe(asksTainted);
 });
 
@@ -86,6 +91,7 @@ test('a trusted workspace does not count, the rest of the world does', async () 
   expect(await judge({ messages: [file] })).toBe(asksTainted);
   expect(await judge({ turn, messages: [file, outside('x', 'command output')] })).toBe('free');
   expect(await judge({ turn, messages: [file, outside('page')] })).toBe(asksTainted);
+  expect(await judge({ turn, messages: [outside('page', 'command output with network')] })).toBe(asksTainted);
   expect(await judge({ turn, messages: [outside('x', 'workspace filed by an enemy')] })).toBe(asksTainted);
 });
 
@@ -103,6 +109,11 @@ test('a look at an address is free when the address was given, not when the mode
   expect(await look([saidRaw('{"p":"https:\\/\\/evil.example\\/?q=1"}'), outside(url)])).toBe(asksTainted);
   expect(await look([{ role: 'assistant', content: `I will read ${url}` }, user(`Then read ${url}`)])).toBe(asksTainted);
   expect(await look([result(`"grep" failed for ${url}`)])).toBe(asksTainted);
+  for (const source of ['memory', 'conversations', 'notes on this conversation', 'earlier messages of this conversation']) {
+    expect(await look([outside(`assistant: ${url}`, source)])).toBe(asksTainted);
+    expect(await look([user(`${fence.wrap(`assistant: ${url}`, { source })}\n\nGo on`)])).toBe(asksTainted);
+    expect(await look([user(`${fence.wrap('before', { source })}\n\nRead ${url}`)])).toBe('free');
+  }
   const configured = tool('outward', { destination: () => ({ kind: 'configured' }) });
   expect(await judge({ tool: configured, messages: [outside('x')] })).toBe('free');
 });

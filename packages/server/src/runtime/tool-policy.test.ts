@@ -111,6 +111,10 @@ describe('tool policy', () => {
     expect(offered({ tools: { profile: 'minimal' } })).toEqual([]);
     expect(offered({ tools: { profile: 'coding', deny: ['background_tasks'] } })).toEqual(['exec']);
     expect(offered({ tools: { profile: 'coding' }, background: { afterMs: 0 } })).toEqual(['exec']);
+    // Completions of /v1 keep no messages, so that nothing could come back to them.
+    const named = agent({ tools: { profile: 'coding' }, originTools: { v1: ['exec'], mcp: ['exec'] } });
+    expect(selectTools(list, named, 'v1').map(({ name }) => name)).toEqual(['exec']);
+    expect(selectTools(list, named, 'mcp').map(({ name }) => name)).toEqual(['background_tasks', 'exec']);
   });
 
   it('says why', () => {

@@ -144,7 +144,8 @@ export function selectTools(tools: readonly Tool[], agent: PolicyView, authority
 
 function select(tools: readonly Tool[], agent: PolicyView, authority: TurnOrigin): readonly Tool[] {
   const allowed = tools.filter((tool) => refuseTool(tool, agent, authority) === undefined);
-  const canPromote = agent.background.afterMs > 0 && allowed.some((tool) => tool.promotable === true);
+  // Turns of /v1 are not kept: nothing could come back to them.
+  const canPromote = authority !== 'v1' && agent.background.afterMs > 0 && allowed.some((tool) => tool.promotable === true);
   const useful = canPromote ? allowed : allowed.filter((tool) => tool.name !== backgroundToolName);
   if (policyOf(agent).isDenied(discoverToolName)) return useful;
   return deferTools(useful, agent.tools.discovery);

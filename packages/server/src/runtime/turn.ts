@@ -33,8 +33,8 @@ export interface TurnInput {
   readonly background?: BackgroundRights;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Writes the turn's open row; called once, before the first tool of class `once` runs. */
-  readonly beforeOnce?: () => Promise<void>;
+  /** Writes the turn's open row before a tool of class `once` runs, with the tasks whose results the turn was told until then; called before each. */
+  readonly beforeOnce?: (told: readonly string[]) => Promise<void>;
   /** Caps over agent and time; without it only `agent.budgets.perTurnTokens` holds. */
   readonly budget?: TurnBudget;
   readonly signal: AbortSignal;

@@ -305,7 +305,12 @@ test.each(['session.reset', 'session.reset_conversation', 'session.delete'] as c
     await gone;
     await server.client.call(method, { sessionKey: request!.sessionKey });
     expect(await pending()).toEqual([]);
-    expect(resolved.at(-1)).toMatchObject({ approved: false, approvedBy: 'system:dropped' });
+    expect(resolved.at(-1)).toMatchObject({
+      approved: false,
+      approvedBy: 'system:dropped',
+      agentId: 'default',
+      conversationRef: request!.conversationRef,
+    });
     running = turn([[['change', { n: 1 }]]]);
     const [again] = await waiting();
     await server.client.call('admin.approval.resolve', { requestId: again!.requestId, approved: false });

@@ -10,7 +10,7 @@ import { systemDecider } from './deciders.ts';
 import { canonicalJson, digestOf, freezeDeep, hideIn } from './exact-call.ts';
 import { createApprovalMethods, type ApprovalMethods } from './methods.ts';
 import { compileRules } from './rules.ts';
-import { askForCall, type Asking, expireDue, listPending, type Made, type NewRequest, type RequestRow } from './store.ts';
+import { askForCall, type Asking, expireDue, listPending, type Made, type NewRequest } from './store.ts';
 import { createWaiting, type Outcome, type Watched } from './waiting.ts';
 
 export interface ApprovalsDeps {
@@ -47,11 +47,14 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   const { db, bus, clock, config } = deps;
   const waiting = createWaiting({ clock, onDue: (request) => void expire(request) });
 
-  function announceEnd({ id, digest }: Pick<RequestRow, 'id' | 'digest'>, { approved, by, reason }: Outcome): void {
+  function announceEnd({ id, digest, agentId, conversationRef }: Omit<Watched, 'expiresAtMs'>, { approved, by, reason }: Outcome): void {
     waiting.settle(id, digest, { approved, by, reason });
     const atMs = clock.now();
     bus.emit('approval:resolved', {
       requestId: id,
+      agentId,
+      conversationRef,
+      digest,
       approved,
       approvedBy: by,
       ...(reason !== null && { reason }),
@@ -143,7 +146,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
       if (asked.kind === 'denied') return refused(`this call of "${tool.name}" was denied${asked.reason === null ? '' : `: ${asked.reason}`}`);
       if (asked.kind === 'full') return refused(`"${tool.name}" needs an approval, and too many calls wait for one (limit ${bounds[asked.limit]})`);
       if (asked.isNew) {
-        waiting.watch({ id: request.id, digest, conversationRef, expiresAtMs: request.expiresAtMs });
+        waiting.watch({ id: request.id, digest, agentId: call.turn.agentId, conversationRef, expiresAtMs: request.expiresAtMs });
         announceRequest(request, params);
       }
       waiter.joins(asked.requestId);
@@ -170,6 +173,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     methods: createApprovalMethods({
       db,
       clock,
+      hideSecrets: deps.hideSecrets,
       printKey: deps.printKey,
       waited: waiting.digests,
       onDecided: announce,

@@ -15,7 +15,7 @@ const ApprovalRule = z.strictObject({
     .record(z.string().min(1).max(128), z.string().max(1024))
     .optional()
     .describe(
-      'Only calls whose arguments are like this: name to pattern, in which `*` stands for any text and `?` for one character. A text is matched as it is, any other value as its JSON. A path with `.` or `..` in it is like every pattern of `ask` and `deny`, and like none of `auto`.',
+      'Only calls whose arguments are like this: name to pattern, in which `*` stands for any text and `?` for one character. A text is matched as it is, any other value as its JSON. Other spellings of a path or address (doubled slashes, capitals in a host) are like a pattern of `ask` and `deny` as well; a path with `.` or `..` in it is like every pattern of these, and like none of `auto`.',
     ),
   action: Action.describe('`auto`: runs; `ask`: waits for an approval; `deny`: is refused.'),
   tainted: z

@@ -17,6 +17,7 @@ export type ApprovalMethods = HandlersOf<`admin.approval.${'pending' | 'resolve'
 export function createApprovalMethods(deps: {
   readonly db: Db;
   readonly clock: Clock;
+  readonly hideSecrets: (text: string) => string;
   /** The text of a session key in either form. */
   readonly printKey: (key: z.output<typeof SessionKey>) => string;
   /** Digests of the calls that wait at this moment. */
@@ -32,7 +33,11 @@ export function createApprovalMethods(deps: {
     choice: { readonly approved: boolean; readonly approvedBy: string; readonly reason?: string | undefined },
     meant: Pick<Deciding, 'id' | 'sessionKey'>,
   ) {
-    const outcome = { approved: choice.approved, by: choice.approvedBy, reason: choice.reason ?? null };
+    const outcome = {
+      approved: choice.approved,
+      by: choice.approvedBy,
+      reason: choice.reason === undefined ? null : deps.hideSecrets(choice.reason),
+    };
     const made = await db.write(decide, {
       ...meant,
       ...outcome,

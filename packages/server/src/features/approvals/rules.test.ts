@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
 import { canonicalJson, digestOf, hideIn } from './exact-call.ts';
-import { matchesGlob } from './rules.ts';
+import { turnInput } from '../../runtime/testing.ts';
+import type { Tool } from '../../runtime/tool.ts';
+import * as z from 'zod';
+import type { ApprovalRule } from './config.ts';
+import { compileRules, matchesGlob } from './rules.ts';
 
 test.each([
   ['', '', true],
@@ -22,6 +26,39 @@ test('a pattern of many stars takes no time', () => {
   const begun = performance.now();
   expect(matchesGlob('a'.repeat(60_000), `${'*a'.repeat(30)}*b`)).toBe(false);
   expect(performance.now() - begun).toBeLessThan(1000);
+});
+
+const tool: Tool = {
+  name: 'reach',
+  description: 'x',
+  args: z.looseObject({}),
+  risk: 'outward',
+  effect: 'once',
+  timeoutMs: 1,
+  run: async () => ({ content: '' }),
+};
+const finds = (action: ApprovalRule['action'], match: Record<string, string>, args: unknown) =>
+  compileRules([{ tools: ['reach'], match, action, tainted: false }])({ tool, args, turn: turnInput() }) !== undefined;
+
+test.each([
+  [{ path: '/data/secret/*' }, { path: '/data//secret/x' }],
+  [{ path: 'secret' }, { path: 'secret/' }],
+  [{ path: 'secret/*' }, { path: './secret/x' }],
+  [{ url: 'https://evil.example/*' }, { url: 'HTTPS://Evil.EXAMPLE/x' }],
+  [{ url: 'https://evil.example/*' }, { url: 'https://evil.example./x' }],
+  [{ url: 'https://evil.example/*' }, { url: 'https:\\\\evil.example\\x' }],
+  [{ url: 'https://evil.example/*' }, { url: ' https://evil.example:443' }],
+  [{ url: 'http://127.0.0.1/*' }, { url: 'http://0x7f.1/' }],
+])('what holds up %j holds up %j too, which is the same to a tool; nothing passes by it', (match, args) => {
+  expect(finds('deny', match, args)).toBe(true);
+  expect(finds('ask', match, args)).toBe(true);
+  expect(finds('auto', match, args)).toBe(false);
+});
+
+test('another path or address is another one', () => {
+  expect(finds('deny', { path: 'secret' }, { path: 'secrets' })).toBe(false);
+  expect(finds('deny', { url: 'https://evil.example/*' }, { url: 'https://good.example/?https://evil.example/' })).toBe(false);
+  expect(finds('deny', { text: 'a/b' }, { text: 'a:b' })).toBe(false);
 });
 
 const call = { agentId: 'a', conversationRef: 'c', tool: 't', fingerprint: '', args: { b: 1, a: [null, 'x', { y: true }] }, workspaceDir: '/w' };

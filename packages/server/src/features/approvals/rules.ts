@@ -32,7 +32,20 @@ function matchesArgument(args: unknown, name: string, glob: string, action: Appr
   const value: unknown = Reflect.get(args, name);
   if (value === undefined) return false;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return leadsElsewhere.test(text) ? action !== 'auto' : matchesGlob(text, glob);
+  if (leadsElsewhere.test(text)) return action !== 'auto';
+  // What holds a call up does so in every spelling of a path or address; what lets one pass, in the given one alone.
+  return (action === 'auto' ? [text] : spellingsOf(text)).some((each) => matchesGlob(each, glob));
+}
+
+function spellingsOf(text: string): readonly string[] {
+  const url = /^\s*[a-z][a-z\d+.-]*:/i.test(text) ? URL.parse(text)?.href : undefined;
+  const path = text.replaceAll(/(?<!:)\/{2,}/g, '/');
+  return [
+    text,
+    path,
+    path.replace(/(?<=[^/])\/$/, ''),
+    ...(url === undefined ? [] : [url, url.replace(/^([a-z]+:\/\/[^/?#]*?)\.(?=[/:?#]|$)/, '$1')]),
+  ];
 }
 
 /** `*` stands for any text, `?` for one character; time is at most the product of both lengths. */

@@ -40,6 +40,7 @@ export interface Waiting extends Disposable {
 export interface Watched {
   readonly id: string;
   readonly digest: string;
+  readonly agentId: string;
   readonly conversationRef: string;
   readonly expiresAtMs: number;
 }

@@ -360,6 +360,28 @@ describe('after a restart', () => {
     expect(told).toEqual([expect.stringContaining('An earlier turn began to work on this and was cut off')]);
   });
 
+  test('so is a turn of somebody that took the result between two steps', async () => {
+    const crashed = await mkdtemp(join(tmpdir(), 'gatehouse-background-'));
+    homes.push(crashed);
+    const { conversationRef, task } = await promote();
+    server.provider.queue(callSlow, call('charge'), { hang: true });
+    const turn = execute('Once more').catch(() => {});
+    await running(2);
+    task?.end({ content: 'act on this' });
+    await expect.poll(async () => (await server.client.call('session.status', {})).queued).toBe(1);
+    open[1]?.end({ content: 'quick' });
+    await expect.poll(() => [charged, asked().length]).toEqual([1, 5]);
+    await cp(homeDir, crashed, { recursive: true, filter: (path) => !/lock|sock/.test(path) });
+    await server[Symbol.asyncDispose]();
+    await turn;
+    server = await start({ homeDir: crashed });
+    const sent = server.heard('message:sent');
+    clock.advance(2_000);
+    await expect.poll(() => sent.length).toBe(1);
+    const told = (await messagesOf(conversationRef)).filter((text) => text.includes('act on this'));
+    expect(told).toEqual([expect.stringContaining('An earlier turn began to work on this and was cut off')]);
+  });
+
   test('a result that nobody was told comes back', async () => {
     const { conversationRef, task } = await promote('two');
     await server.client.call('agents.suspend', { agentId: 'two' });

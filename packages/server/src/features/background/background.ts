@@ -102,18 +102,20 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
       return;
     }
     bus.emit('background_task:promoted', counted(agentId));
-    const { outcome, content } = await end;
+    const { outcome, content } = await end();
     // Of a daemon that stops the row says "running", and the next one tells that it was cut off.
     if (stopping.signal.aborted || !tasks.has(live)) return;
     const atMs = clock.now();
-    const state = live.isCancelled ? 'told' : 'ended';
-    const isKept = await db.write(endTask, { id, outcome, content, atMs, state });
+    // Before it is written down: whoever would cancel it meanwhile comes too late.
+    if (live.isCancelled) tasks.remove(live);
+    else live.end(outcome, content, atMs);
+    const isKept = await db.write(endTask, { id, outcome, content, atMs, state: live.isCancelled ? 'told' : 'ended' }).catch((error: unknown) => {
+      log.error({ agentId, taskId: id, error }, 'the end of a background task could not be recorded; it is told all the same');
+      return true;
+    });
     bus.emit('background_task:completed', counted(agentId));
-    if (!isKept || live.isCancelled) tasks.remove(live);
-    else {
-      live.end(outcome, content, atMs);
-      reenterSoon(conversationRef);
-    }
+    if (!isKept) tasks.remove(live);
+    reenterSoon(conversationRef);
   }
 
   function take(conversationRef: string): TaskNews | undefined {
@@ -158,7 +160,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
 
   /** Brings back what has ended in a conversation, the oldest first; each turn takes what ends while it runs. */
   async function reenter(ref: string): Promise<void> {
-    for (let [head] = tasks.ended(ref); head !== undefined && !stopping.signal.aborted; [head] = tasks.ended(ref)) {
+    for (let [head] = tasks.ended(ref); head !== undefined && !isPaused && !stopping.signal.aborted; [head] = tasks.ended(ref)) {
       const { row } = head;
       const identity = deps.identityOf(row.tokenId);
       const isOld = clock.now() - (row.endedAtMs ?? 0) > giveUpMs;

@@ -91,7 +91,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
   }
 
   async function readTools(from: Connection, signal: AbortSignal): Promise<void> {
-    const built = buildTools(
+    const built = await buildTools(
       await from.listTools(signal),
       {
         server: name,
@@ -274,8 +274,15 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
       if (connection !== undefined) return;
       cancelRetry?.();
       cancelRetry = undefined;
-      if (connecting === undefined) attempt = 0;
-      await attemptConnect((wanted ??= new AbortController()));
+      const repairs = connecting !== undefined;
+      if (!repairs) attempt = 0;
+      try {
+        await attemptConnect((wanted ??= new AbortController()));
+      } catch (reason) {
+        // Whoever asked knows, and nothing tries again: tools that nobody can call are not listed.
+        if (!repairs && connection === undefined && cancelRetry === undefined) takeTools([], 0);
+        throw reason;
+      }
     },
     connectInBackground() {
       const until = (wanted ??= new AbortController());

@@ -408,3 +408,19 @@ test('an agent that a server is not for does not see its tools', async () => {
     expect(JSON.stringify(provider.requests.at(-1)!.body).includes('mcp__local--echo')).toBe(sees);
   }
 });
+
+test('a token that is limited to some agents changes no server, and sees those of its agents', async () => {
+  const agents = { default: { model: 'mock/mock-fast' }, helper: { model: 'mock/mock-fast' } };
+  const servers = { open: { ...local().mcp.servers.local }, theirs: { ...local().mcp.servers.local, agents: ['default'] } };
+  const { as } = await start({ agents, mcp: { servers } });
+  await connected('open');
+  await connected('theirs');
+  const client = await as(['*'], { agents: ['helper'] });
+  expect((await client.call('mcp.list', {})).servers.map(({ name }) => name)).toEqual(['open']);
+  expect(await client.call('mcp.status', { name: 'open' })).toMatchObject({ status: 'connected' });
+  await expect(client.call('mcp.status', { name: 'theirs' })).rejects.toMatchObject({ code: 'not_found', message: 'MCP server not found: "theirs"' });
+  for (const method of ['mcp.connect', 'mcp.disconnect', 'mcp.reconnect', 'mcp.test'] as const)
+    for (const params of [{ name: 'open' }, { name: 'theirs' }, { name: 'new', transport: 'http' as const, url: mcp.url }])
+      await expect(client.call(method, method === 'mcp.disconnect' ? { name: params.name } : params)).rejects.toMatchObject({ code: 'denied' });
+  expect((await server!.client.call('mcp.list', {})).servers.map(({ status }) => status)).toEqual(['connected', 'connected']);
+});

@@ -35,9 +35,20 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
   /** Names whose server is being put in place. */
   const placing = new Set<string>();
 
-  function known(name: string): Server {
+  /** A server serves all agents that it is not limited to others. */
+  function isSeen({ config }: Server, { identity }: CallContext): boolean {
+    return identity.agents === undefined || config.agents === undefined || config.agents.some((id) => identity.agents?.includes(id));
+  }
+
+  /** Servers are of the installation: who changes one changes what all agents can do. */
+  function refuseLimited({ identity }: CallContext): void {
+    if (identity.agents !== undefined)
+      throw new AppError('denied', 'A token that is limited to some agents changes no MCP servers', { param: 'name' });
+  }
+
+  function known(name: string, call: CallContext): Server {
     const server = servers.find(name);
-    if (server === undefined) throw new AppError('not_found', `MCP server not found: "${name}"`, { param: 'name' });
+    if (server === undefined || !isSeen(server, call)) throw new AppError('not_found', `MCP server not found: "${name}"`, { param: 'name' });
     return server;
   }
 
@@ -116,13 +127,16 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
   }
 
   return {
-    'mcp.list': async () => {
-      const rows = servers.list().map(rowOf);
+    'mcp.list': async (_params, call) => {
+      const rows = servers
+        .list()
+        .filter((server) => isSeen(server, call))
+        .map(rowOf);
       return { servers: rows, total: rows.length };
     },
 
-    'mcp.status': async (params) => {
-      const server = known(serverNameOf(params));
+    'mcp.status': async (params, call) => {
+      const server = known(serverNameOf(params), call);
       const { config, name } = server;
       const view = server.managed.view();
       const stderr = deps.redactor.redact(server.errorOutput.text());
@@ -145,13 +159,14 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
     },
 
     'mcp.connect': async (params, call) => {
+      refuseLimited(call);
       const name = serverNameOf(params);
       const present = servers.find(name);
       if (present?.managed.view().status === 'connected') return connectedResult(present);
       return audited(call, 'mcp.connect', name, async () => {
         const config = remoteConfig(params);
         if (config !== undefined) return connectedResult(await place(call, 'mcp.connect', name, config));
-        const server = known(name);
+        const server = known(name, call);
         await connect(server);
         await enable(call, 'mcp.connect', server, true);
         return connectedResult(server);
@@ -159,7 +174,8 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
     },
 
     'mcp.disconnect': async (params, call) => {
-      const server = known(serverNameOf(params));
+      refuseLimited(call);
+      const server = known(serverNameOf(params), call);
       const { name } = server;
       if (params.forget && server.source === 'config')
         throw new AppError('precondition_failed', `The MCP server "${name}" is defined in config.yaml; take it out there`, { param: 'forget' });
@@ -173,7 +189,8 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
       return { name, status: 'disconnected' as const, forgotten: params.forget };
     },
 
-    'mcp.reconnect': (params, call) => {
+    'mcp.reconnect': async (params, call) => {
+      refuseLimited(call);
       const name = serverNameOf(params);
       return audited(call, 'mcp.reconnect', name, async () => {
         const server = servers.find(name);
@@ -193,10 +210,11 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
     },
 
     'mcp.test': async (params, call) => {
+      refuseLimited(call);
       const name = serverNameOf(params);
       const given = remoteConfig(params);
-      const server = given === undefined ? known(name) : undefined;
-      const config = given ?? server?.config ?? known(name).config;
+      const server = given === undefined ? known(name, call) : undefined;
+      const config = given ?? server?.config ?? known(name, call).config;
       const result = await testServer(
         { clock: deps.clock, servers, redactText: deps.redactor.redact },
         config,

@@ -12,11 +12,11 @@ import { fitsPattern } from './tool-names.ts';
 describe('the list of tools', () => {
   const options = { server: 's', identity: 'node', readOnlyTools: [], timeoutMs: 1000, call: () => Promise.reject(new Error('not called')) };
   const declared = { name: 'a', description: 'Reads.', inputSchema: { type: 'object' } };
-  const build = (tool: object, more: object = {}) => buildTools([tool], { ...options, ...more }, []).tools[0]!.tool;
+  const build = async (tool: object, more: object = {}) => (await buildTools([tool], { ...options, ...more }, [])).tools[0]!.tool;
 
-  test('keeps what did not change as the same object', () => {
-    const first = buildTools([declared, { ...declared, name: 'b' }], options, []);
-    const second = buildTools(
+  test('keeps what did not change as the same object', async () => {
+    const first = await buildTools([declared, { ...declared, name: 'b' }], options, []);
+    const second = await buildTools(
       [
         { ...declared, name: 'b' },
         { ...declared, description: 'Other.' },
@@ -28,8 +28,8 @@ describe('the list of tools', () => {
     expect(second.tools[1]).not.toBe(first.tools[0]);
   });
 
-  test('has a fingerprint of everything that an approval was given for', () => {
-    const all = [
+  test('has a fingerprint of everything that an approval was given for', async () => {
+    const built = await Promise.all([
       build(declared),
       build({ ...declared, name: 'b' }),
       build({ ...declared, description: 'Other.' }),
@@ -40,13 +40,14 @@ describe('the list of tools', () => {
       build({ ...declared, inputSchema: { type: 'object', title: 'x' } }),
       build(declared, { server: 't' }),
       build(declared, { identity: 'python' }),
-    ].map((tool) => tool.fingerprint);
+    ]);
+    const all = built.map((tool) => tool.fingerprint);
     expect(new Set(all).size).toBe(all.length);
-    expect(build(declared).fingerprint).toBe(all[0]);
+    expect((await build(declared)).fingerprint).toBe(all[0]);
   });
 
-  test('says whose words a description is, and takes a call as once and writing', () => {
-    expect(build(declared)).toMatchObject({
+  test('says whose words a description is, and takes a call as once and writing', async () => {
+    expect(await build(declared)).toMatchObject({
       description: 'Tool of the MCP server "s", which describes it so: Reads.',
       source: 'mcp:s',
       risk: 'write',

@@ -22,7 +22,7 @@ export async function testServer(
     const connection = await deps.servers.open(config, source, { onLost: () => over.abort(), onToolsChanged() {} }, signal);
     try {
       const latencyMs = await connection.ping(signal);
-      const { tools } = buildTools(
+      const { tools } = await buildTools(
         await connection.listTools(signal),
         {
           server: 'test',

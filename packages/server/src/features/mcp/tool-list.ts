@@ -1,11 +1,16 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import * as z from 'zod';
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
 import { cleanWords } from './clean-text.ts';
 import { callableName, fitsPattern } from './tool-names.ts';
-import { cleanSchema } from './tool-schema.ts';
+import { cleanSchema, maxSchemaCharacters } from './tool-schema.ts';
 
 const maxTools = 500;
+/** Of all descriptions and schemas of a server: each of them is part of the prompt. */
+const maxCharacters = 1_048_576;
+/** Characters that are read before others get their turn. */
+const perRound = 32_768;
 const maxDescription = 2048;
 
 /** What is read of a tool as a server declares it; the rest (title, annotations, icons) is not used. */
@@ -39,28 +44,49 @@ const Arguments = z.record(z.string(), z.unknown());
  * Tools of the runtime from what a server declares. A tool of `before` that did not change stays the same object. What
  * the server says of the risk of its tools (annotations) decides nothing.
  */
-export function buildTools(declared: readonly unknown[], options: ToolListOptions, before: readonly McpTool[]): ToolList {
+export async function buildTools(declared: readonly unknown[], options: ToolListOptions, before: readonly McpTool[]): Promise<ToolList> {
   const known = new Map(before.map((each) => [each.tool.fingerprint, each]));
   const names = new Set<string>();
   const callable = new Set<string>();
   const tools: McpTool[] = [];
+  let characters = 0;
+  let since = 0;
   for (const each of declared) {
     if (tools.length === maxTools) break;
     const parsed = Declared.safeParse(each);
-    const parameters = parsed.success ? cleanSchema(parsed.data.inputSchema) : undefined;
-    if (!parsed.success || parameters === undefined || names.has(parsed.data.name)) continue;
+    if (!parsed.success || names.has(parsed.data.name)) continue;
     const { name } = parsed.data;
+    const schema = printSchema(parsed.data.inputSchema);
+    since += schema?.length ?? perRound;
+    if (since > perRound) {
+      since = 0;
+      await nextRound();
+    }
+    const parameters = schema === undefined ? undefined : cleanSchema(parsed.data.inputSchema);
+    if (schema === undefined || parameters === undefined) continue;
     const description = cleanWords(parsed.data.description ?? '', maxDescription);
+    characters += schema.length + description.length;
+    if (characters > maxCharacters) break;
     const called = callableName(options.server, name, callable);
     if (callable.has(called)) continue;
     names.add(name);
     callable.add(called);
     const fingerprint = createHash('sha256')
-      .update(JSON.stringify([options.server, options.identity, name, called, parsed.data.description ?? '', parsed.data.inputSchema]))
+      .update(JSON.stringify([options.server, options.identity, name, called, parsed.data.description ?? '', schema]))
       .digest('hex');
     tools.push(known.get(fingerprint) ?? { name, description, tool: makeTool(name, called, description, parameters, fingerprint, options) });
   }
   return { tools, dropped: declared.length - tools.length };
+}
+
+/** Undefined for what is too large, or nested too deep for the printer. */
+function printSchema(schema: unknown): string | undefined {
+  try {
+    const text = JSON.stringify(schema);
+    return text !== undefined && text.length <= maxSchemaCharacters ? text : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function makeTool(

@@ -26,8 +26,11 @@ export function renderResult(result: CallResult, server: string): ToolResult {
   const lines = items.slice(0, maxItems).map(renderItem);
   if (items.length > maxItems) lines.push(`[${items.length - maxItems} more items are not shown]`);
   const structured = result.structuredContent === undefined ? undefined : printJson(result.structuredContent);
-  // Servers repeat it as text for older clients.
-  if (structured !== undefined && !items.some((item) => repeats(item, structured))) lines.push(structured);
+  if (structured !== undefined) {
+    const packed = pack(structured);
+    // Servers repeat it as text for older clients.
+    if (!items.slice(0, maxItems).some((item) => repeats(item, packed))) lines.push(structured);
+  }
   const text = cleanText(lines.join('\n'));
   const content = text.length > maxCharacters ? `${text.slice(0, maxCharacters).toWellFormed()}\n[the rest of the result is left out]` : text;
   return {
@@ -65,9 +68,11 @@ function bytesOf(base64: string): number {
   return Math.floor((base64.length * 3) / 4);
 }
 
-function repeats(item: { readonly type: string }, structured: string): boolean {
+const pack = (text: string): string => text.replaceAll(/\s+/g, '');
+
+function repeats(item: { readonly type: string }, packed: string): boolean {
   const text = TextItem.safeParse(item);
-  return text.success && text.data.text.replaceAll(/\s+/g, '') === structured.replaceAll(/\s+/g, '');
+  return text.success && pack(text.data.text) === packed;
 }
 
 /** A value that is nested too deep for the printer is not worth more than the word. */

@@ -1,32 +1,126 @@
 import { cleanText } from './clean-text.ts';
 
 const maxDepth = 24;
-const maxBytes = 65_536;
 const maxNodes = 10_000;
+export const maxSchemaCharacters = 65_536;
+
+type Schema = Readonly<Record<string, unknown>>;
+type Walk = { nodes: number; readonly root: Schema };
+/** The value of a keyword as it is told; undefined when it is left out. */
+type Read = (value: unknown, depth: number, walk: Walk) => unknown;
+
+/** Providers take names of properties of these characters alone. */
+const propertyName = /^[A-Za-z0-9_.-]{1,64}$/;
+const typeNames: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
+
+const readText: Read = (value) => (typeof value === 'string' ? cleanText(value) : undefined);
+const readFlag: Read = (value) => (typeof value === 'boolean' ? value : undefined);
+const readNumber: Read = (value) => (typeof value === 'number' ? value : undefined);
+const readCount: Read = (value) => (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined);
+const readAny: Read = (value, depth, walk) => cleanValue(value, depth, walk);
+const readList: Read = (value, depth, walk) => (Array.isArray(value) && value.length > 0 ? cleanValue(value, depth, walk) : undefined);
+const readSchema: Read = (value, depth, walk) =>
+  typeof value === 'boolean' ? value : isRecord(value) ? cleanKeywords(value, depth, walk) : undefined;
+const readSchemas: Read = (value, depth, walk) =>
+  Array.isArray(value) && value.length > 0 && value.every((each) => isRecord(each) || typeof each === 'boolean')
+    ? value.map((each: unknown) => readSchema(each, depth + 1, walk))
+    : undefined;
+const readNamed: Read = (value, depth, walk) => {
+  if (!isRecord(value)) return undefined;
+  const named = Object.entries(value).flatMap(([name, each]) => {
+    const schema = propertyName.test(name) ? readSchema(each, depth + 1, walk) : undefined;
+    return schema === undefined ? [] : [[name, schema] as const];
+  });
+  return Object.fromEntries(named);
+};
+const readType: Read = (value) => {
+  const types = Array.isArray(value) ? value : [value];
+  return types.length > 0 && new Set(types).size === types.length && types.every((type) => typeNames.has(type)) ? value : undefined;
+};
+const readPattern: Read = (value) => {
+  try {
+    return typeof value === 'string' && new RegExp(value, 'u') instanceof RegExp ? value : undefined;
+  } catch {
+    return undefined;
+  }
+};
+const readReference: Read = (value, _depth, { root }) => {
+  if (value === '#') return value;
+  const [, where = '', name = ''] = (typeof value === 'string' && /^#\/(\$defs|definitions|properties)\/([A-Za-z0-9_.-]{1,64})$/.exec(value)) || [];
+  const group = root[where];
+  return isRecord(group) && Object.hasOwn(group, name) ? value : undefined;
+};
+
+/** What is told of a schema; other keywords only restrict what the server checks anyway. */
+const keywords: ReadonlyMap<string, Read> = new Map([
+  ...['title', 'description', 'format'].map((key) => [key, readText] as const),
+  ...['uniqueItems', 'readOnly', 'writeOnly', 'deprecated'].map((key) => [key, readFlag] as const),
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'].map((key) => [key, readNumber] as const),
+  ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'].map((key) => [key, readCount] as const),
+  ...['default', 'const'].map((key) => [key, readAny] as const),
+  ...['enum', 'examples'].map((key) => [key, readList] as const),
+  ...['items', 'additionalProperties', 'not'].map((key) => [key, readSchema] as const),
+  ...['anyOf', 'oneOf', 'allOf', 'prefixItems'].map((key) => [key, readSchemas] as const),
+  ...['properties', '$defs', 'definitions'].map((key) => [key, readNamed] as const),
+  ['multipleOf', (value) => (typeof value === 'number' && value > 0 ? value : undefined)],
+  ['type', readType],
+  ['pattern', readPattern],
+  ['$ref', readReference],
+  [
+    'required',
+    (value) => (Array.isArray(value) ? [...new Set(value.filter((name) => typeof name === 'string' && propertyName.test(name)))] : undefined),
+  ],
+]);
+/** Not taken at the top by some providers: there stands one object. */
+const choices = ['anyOf', 'oneOf', 'allOf'] as const;
+const notAtTop: ReadonlySet<string> = new Set([...choices, 'not', 'enum', 'const', '$ref']);
 
 /**
- * The JSON schema of a tool's arguments as a model is told it: texts cleaned of what a reader does not see, the name of
- * the dialect left out (some providers refuse it). Undefined when it is no schema of an object, or too large or deep.
+ * The JSON schema of a tool's arguments as a model is told it: such that every provider takes it, for one refuses a
+ * whole request for the schema of one tool. What is not valid in a schema, or not known, is left out; texts are cleaned
+ * of what a reader does not see. Undefined when it is no schema of an object, or passes a bound.
  */
-export function cleanSchema(schema: unknown): Readonly<Record<string, unknown>> | undefined {
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return undefined;
-  const budget = { nodes: maxNodes };
-  const cleaned = clean(schema, 0, budget);
-  if (typeof cleaned !== 'object' || cleaned === null || !('type' in cleaned) || cleaned.type !== 'object') return undefined;
-  const { $schema: _dialect, ...parameters }: Record<string, unknown> = { ...cleaned };
-  return JSON.stringify(parameters).length > maxBytes ? undefined : parameters;
+export function cleanSchema(schema: unknown): Schema | undefined {
+  if (!isRecord(schema) || schema['type'] !== 'object') return undefined;
+  const walk: Walk = { nodes: maxNodes, root: schema };
+  const cleaned = cleanKeywords(schema, 0, walk);
+  if (walk.nodes < 0) return undefined;
+  const told: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(cleaned)) if (!notAtTop.has(key)) told[key] = value;
+  const branches = choices.flatMap((key) => {
+    const list = cleaned[key];
+    return Array.isArray(list) ? list.filter(isRecord).map((branch) => ({ key, branch })) : [];
+  });
+  const parts = branches.map(({ branch }) => branch['properties']).filter(isRecord);
+  if (parts.length > 0) told['properties'] = Object.assign({}, ...parts, cleaned['properties']);
+  const required = [cleaned['required'], ...branches.map(({ key, branch }) => (key === 'allOf' ? branch['required'] : undefined))].flat();
+  const names = [...new Set(required.filter((name) => name !== undefined))];
+  if (names.length > 0) told['required'] = names;
+  return JSON.stringify(told).length > maxSchemaCharacters ? undefined : told;
 }
 
-/** Undefined when a bound is passed. */
-function clean(value: unknown, depth: number, budget: { nodes: number }): unknown {
-  budget.nodes -= 1;
-  if (budget.nodes < 0 || depth > maxDepth) return undefined;
-  if (typeof value === 'string') return cleanText(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) {
-    const items = value.map((item) => clean(item, depth + 1, budget));
-    return items.includes(undefined) ? undefined : items;
+/** Once a bound is passed, what comes of it is of no use. */
+function cleanKeywords(schema: Schema, depth: number, walk: Walk): Record<string, unknown> {
+  walk.nodes = depth > maxDepth ? -1 : walk.nodes - 1;
+  const cleaned: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(schema)) {
+    if (walk.nodes < 0) break;
+    const told = keywords.get(key)?.(value, depth + 1, walk);
+    if (told !== undefined) cleaned[key] = told;
   }
-  const entries = Object.entries(value).map(([key, item]) => [key, clean(item, depth + 1, budget)] as const);
-  return entries.some(([, item]) => item === undefined) ? undefined : Object.fromEntries(entries);
+  return cleaned;
+}
+
+/** Data inside a schema. */
+function cleanValue(value: unknown, depth: number, walk: Walk): unknown {
+  walk.nodes = depth > maxDepth ? -1 : walk.nodes - 1;
+  if (walk.nodes < 0) return undefined;
+  if (typeof value === 'string') return cleanText(value);
+  if (Array.isArray(value)) return value.map((each) => cleanValue(each, depth + 1, walk));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [cleanText(key), cleanValue(each, depth + 1, walk)]));
+}
+
+function isRecord(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,7 +2,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Jail, JailEnd, JailedProcess, JailSpec } from '../../kernel/jail.ts';
 import type { ToolContext, ToolResult } from '../../runtime/tool.ts';
-import { describeEnd, type ShellDeps } from './command.ts';
+import { describeEnd, outsideOf, type ShellDeps } from './command.ts';
 import { collect, Ring, toText } from './output.ts';
 
 /** Whose a command is: nobody else finds it. */
@@ -28,6 +28,8 @@ export interface BackgroundCommands extends AsyncDisposable {
   read(owner: Owner, id: string, options: { readonly offset: number; readonly waitMs: number; readonly signal: AbortSignal }): Promise<ToolResult>;
   write(owner: Owner, id: string, text: string, close: boolean): ToolResult;
   kill(owner: Owner, id: string): Promise<ToolResult>;
+  /** Ends what an agent has, and forgets what it had: nobody else could. */
+  forgetAgent(agentId: string): void;
 }
 
 const ringBytes = 1024 * 1024;
@@ -131,7 +133,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       const more = next < command.output.end ? `, ${command.output.end - next} bytes more` : '';
       return {
         content: `[${summary(command)}; next offset ${next}${more}]\n${lost}${bytes.length === 0 ? '(nothing new)' : toText(bytes)}`,
-        outside: { source: 'command output' },
+        outside: outsideOf(command.spec),
       };
     },
 
@@ -152,6 +154,14 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       command.process.kill();
       await command.process.ended;
       return { content: `${command.id} was ended, with all that it had started` };
+    },
+
+    forgetAgent(agentId) {
+      for (const { id, owner, process } of commands.values()) {
+        if (owner.agentId !== agentId) continue;
+        process.kill();
+        commands.delete(id);
+      }
     },
 
     async [Symbol.asyncDispose]() {

@@ -3,7 +3,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../kernel/jail.ts';
 import type { ToolContext } from '../../runtime/tool.ts';
 import { type ExecConfig, limitsFor } from './config.ts';
-import { folderInside, workspaceMounts } from './workspace-mounts.ts';
+import { folderInside, maskedInside, workspaceMounts } from './workspace-mounts.ts';
 
 export interface ShellDeps {
   readonly clock: Clock;
@@ -29,10 +29,16 @@ export async function specOf(
     argv: call.argv,
     cwd,
     mounts: await workspaceMounts(workspaceDir),
+    masked: maskedInside,
     env: { ...Object.fromEntries(named), PATH: jailPath, HOME: jailHome, LANG: 'C.UTF-8', TERM: 'dumb' },
     network: call.network,
     limits: limitsFor(config, agent.exec),
   };
+}
+
+/** Where what a command says comes from: with the network it may be anybody's, which no trust in the workspace covers. */
+export function outsideOf({ network }: Pick<JailSpec, 'network'>): { readonly source: string } {
+  return { source: network ? 'command output with network' : 'command output' };
 }
 
 /** `exit code 1`, `ended by SIGKILL`, and which bound was met. */

@@ -4,7 +4,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { type Jail, type JailedProcess, type JailSpec, refuseWithout } from '../../kernel/jail.ts';
 import type { Tool, ToolResult } from '../../runtime/tool.ts';
 import type { BackgroundCommands } from './background-commands.ts';
-import { describeEnd, type ShellDeps, specOf } from './command.ts';
+import { describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
 import { collect, Ends } from './output.ts';
 
 const maxTimeoutMs = 300_000;
@@ -97,7 +97,7 @@ async function runToEnd(clock: Clock, jail: Jail, spec: JailSpec, args: ExecArgs
     const text = output.text();
     return {
       content: `[${how}, ${seconds} s]\n${text === '' ? '(no output)' : text}`,
-      outside: { source: 'command output' },
+      outside: outsideOf(spec),
       ...((stopped !== undefined || end.code !== 0) && { isError: true }),
     };
   } finally {

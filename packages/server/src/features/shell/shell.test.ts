@@ -106,12 +106,14 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
 
   it('reads the workspace and writes to its folders, but not to the root, to skills and to what is hidden', async () => {
     mkdirSync(join(workspaceDir, 'skills', 'a'), { recursive: true });
-    mkdirSync(join(workspaceDir, '.gatehouse'));
+    mkdirSync(join(workspaceDir, '.gatehouse', 'offload'), { recursive: true });
+    writeFileSync(join(workspaceDir, '.gatehouse', 'offload', 'a.txt'), 'what another conversation read');
     mkdirSync(join(workspaceDir, 'own'));
     mkdirSync(join(base, 'outside'));
     symlinkSync(join(base, 'outside'), join(workspaceDir, 'link'));
     writeFileSync(join(workspaceDir, 'SOUL.md'), 'soul');
     expect((await sh('cat SOUL.md')).content).toContain('soul');
+    expect((await sh('ls -R .gatehouse; cat .gatehouse/offload/*')).content).not.toMatch(/a\.txt|another/);
     for (const target of ['SOUL.md', 'new.md', 'skills/a/SKILL.md', 'skills/b', '.gatehouse/x', '.git', 'link/x'])
       expect(await sh(`echo changed > ${target}`), target).toMatchObject({ isError: true });
     expect(await sh('mv projects elsewhere; rmdir data; ln -s /etc data2')).toMatchObject({ isError: true });
@@ -164,8 +166,13 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
     expect(connections).toBe(0);
     setAgent({ exec: { network: true } });
     expect((await exec(connect)).content).toContain('[exit code 7');
-    expect((await exec(connect, { network: true })).content).toContain('[exit code 0');
+    expect(await exec(connect, { network: true })).toMatchObject({
+      content: expect.stringContaining('[exit code 0'),
+      outside: { source: 'command output with network' },
+    });
     await expect.poll(() => connections).toBe(1);
+    const id = idOf(await exec(connect, { network: true, background: true }));
+    expect(await use('process', { action: 'read', id })).toMatchObject({ outside: { source: 'command output with network' } });
     listener.close();
   });
 
@@ -256,6 +263,17 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
     });
     expect((await use('process', { action: 'kill', id })).content).toContain('was ended');
     expect((await exec(['sleep', '60'], { background: true })).isError).toBeUndefined();
+  });
+
+  it('end with their agent', async () => {
+    const word = `sleep-${base.slice(-6)}`;
+    await sh(`sleep 60 # ${word}; true`, { background: true });
+    const kept = idOf(await use('exec', { argv: ['sleep', '60'], background: true }, { agentId: 'other' }));
+    await expect.poll(() => running(word).length).toBeGreaterThan(0);
+    shell.forgetAgent(contextOf().agentId);
+    await expect.poll(() => running(word)).toEqual([]);
+    expect((await use('process', { action: 'list' })).content).toBe('(no commands in the background)');
+    expect((await use('process', { action: 'list' }, { agentId: 'other' })).content).toContain(`${kept}: running`);
   });
 
   it('end with the shell, with all that they started', async () => {

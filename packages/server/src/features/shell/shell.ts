@@ -7,6 +7,8 @@ import { createProcessTool } from './process-tool.ts';
 export interface Shell extends AsyncDisposable {
   /** None when commands are switched off. */
   readonly tools: readonly Tool[];
+  /** Ends the commands of an agent that there is no more. */
+  forgetAgent(agentId: string): void;
 }
 
 /** Commands of agents, in a jail or not at all (decision 15). Disposing ends those in the background. */
@@ -14,6 +16,7 @@ export function createShell(deps: ShellDeps): Shell {
   const background = createBackgroundCommands(deps);
   return {
     tools: deps.config.enabled ? [createExecTool(deps, background), createProcessTool(background)] : [],
+    forgetAgent: background.forgetAgent,
     [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
   };
 }

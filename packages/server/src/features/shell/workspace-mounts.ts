@@ -7,6 +7,10 @@ import { makeFoldersInside } from '../../kernel/safe-path.ts';
 /** Where commands see the workspace. */
 export const workspaceInside = '/workspace';
 
+/** Results of tools that were too long lie there, those of other conversations too. */
+const kept = '.gatehouse';
+export const maskedInside = [`${workspaceInside}/${kept}`];
+
 const maxFolders = 256;
 
 /**
@@ -16,7 +20,7 @@ const maxFolders = 256;
  */
 export async function workspaceMounts(workspaceDir: string): Promise<readonly JailMount[]> {
   await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
-  await makeFoldersInside(workspaceDir, standardFolders);
+  await makeFoldersInside(workspaceDir, [...standardFolders, kept]);
   const root = await realpath(workspaceDir);
   const folders = (await readdir(root, { withFileTypes: true })).filter(
     (entry) => entry.isDirectory() && !entry.name.startsWith('.') && entry.name.toLowerCase() !== 'skills',

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { AppError } from '../../kernel/app-error.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import type { Egress } from '../../kernel/egress.ts';
 import type { Bundle, BundleFile, OddMember } from './bundle.ts';
 import type { SkillsConfig } from './config.ts';
@@ -19,6 +20,7 @@ const bombFloorBytes = 1024 * 1024;
 const maxRatio = 100;
 
 export interface ArchiveDeps {
+  readonly clock: Clock;
   readonly egress: Pick<Egress, 'request'>;
   readonly limits: VetLimits;
   readonly imports: SkillsConfig['imports'];
@@ -30,9 +32,12 @@ export interface ArchiveDeps {
  */
 export async function fetchFolder(deps: ArchiveDeps, url: string, signal: AbortSignal): Promise<Bundle> {
   const tree = parseTreeUrl(url);
+  const untilMs = deps.clock.monotonic() + deps.imports.timeoutMs;
   const last = Math.min(tree.names.length - 1, maxBranchNames);
   for (let count = 1; count <= last; count += 1) {
-    const archive = await fetchArchive(deps, tree, tree.names.slice(0, count), signal);
+    const timeoutMs = untilMs - deps.clock.monotonic();
+    if (timeoutMs <= 0) throw new AppError('timeout', `The import took longer than ${deps.imports.timeoutMs} ms`, { param: 'url' });
+    const archive = await fetchArchive(deps, tree, tree.names.slice(0, count), timeoutMs, signal);
     const bundle = archive === undefined ? undefined : await readArchive(deps, archive, tree.names.slice(count));
     if (bundle !== undefined) return bundle;
   }
@@ -43,6 +48,7 @@ async function fetchArchive(
   { egress, imports }: ArchiveDeps,
   { owner, repo }: TreeUrl,
   branch: readonly string[],
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<Buffer | undefined> {
   const tooLarge = () =>
@@ -50,7 +56,7 @@ async function fetchArchive(
   const { status, body, truncated } = await egress.request({
     url: `${archiveOrigin}/${owner}/${repo}/tar.gz/${branch.map(encodeURIComponent).join('/')}`,
     maxBytes: imports.maxArchiveBytes,
-    timeoutMs: imports.timeoutMs,
+    timeoutMs,
     signal,
     follow(next) {
       if (next.protocol !== 'https:' || !knownHosts.has(next.host))

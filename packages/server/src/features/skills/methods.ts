@@ -6,11 +6,11 @@ import type { HandlersOf } from '../../kernel/handlers.ts';
 import { removeFolder } from '../../kernel/safe-folder.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import { type ArchiveDeps, fetchFolder } from './archive.ts';
-import { type Bundle, manifestName } from './bundle.ts';
+import { type Bundle, type BundleFile, digestOf, manifestName } from './bundle.ts';
 import { type Installed, type Installing, type InstallDeps, installSkill } from './install.ts';
 import { readBundle, stampOf } from './read-bundle.ts';
 import type { FoundSkill, SkillRoot } from './root.ts';
-import { forgetSkill, type StatRow } from './store.ts';
+import { forgetSkill, type ProvenanceRow, type StatRow } from './store.ts';
 import type { Tier } from './vet.ts';
 
 export type SkillMethods = HandlersOf<`skills.${'list' | 'upload' | 'import' | 'create' | 'update' | 'delete'}`>;
@@ -23,6 +23,8 @@ export interface SkillMethodsDeps extends InstallDeps, ArchiveDeps {
   readonly describe: (
     agent: Agent,
   ) => readonly { readonly skill: FoundSkill; readonly reasons: readonly string[]; readonly stat: StatRow | undefined }[];
+  /** What came through the gate under a name, whatever lies there now. */
+  readonly provenanceOf: (owner: string, name: string) => ProvenanceRow | undefined;
   readonly removed: (root: SkillRoot, name: string) => Promise<void>;
 }
 
@@ -49,6 +51,8 @@ export function createSkillMethods(deps: SkillMethodsDeps): SkillMethods {
       throw new AppError('denied', `Only the default agent, ${agents.defaultId}, writes shared skills: use scope local for ${agent.id}`, {
         param: 'scope',
       });
+    if (scope === 'shared' && call.identity.agents !== undefined)
+      throw new AppError('denied', 'A token that is limited to some agents writes no skills of all agents: use scope local', { param: 'scope' });
     const root = scope === 'shared' ? deps.shared : deps.rootOf(agent);
     const tier: Tier = agent.isDefault ? 'operator' : 'agent-authored';
     return { agent, root, tier };
@@ -152,17 +156,16 @@ export function createSkillMethods(deps: SkillMethodsDeps): SkillMethods {
         if (tree === undefined) throw new AppError('not_found', `Skill not found: ${name}`, { param: 'name' });
         const before = await readBundle(folder, tree.entries, tree.more, limits);
         const bundle = { files: [...before.files.filter(({ path }) => path !== manifestName), ...single(content).files], odd: before.odd };
-        // The rest of the files is still a stranger's.
-        const provenance = root.skills.get(name)?.provenance;
-        const isForeign = provenance?.tier === 'community';
+        const row = deps.provenanceOf(root.owner, name);
+        const isForeign = row?.tier === 'community';
         const about = {
           root,
           name,
           agentId: agent.id,
           bundle,
           source: isForeign ? ('imported' as const) : ('created' as const),
-          tier: isForeign ? ('community' as const) : tier,
-          ...(isForeign && provenance.url !== null && { url: provenance.url }),
+          tier: tierOfRest(before.files, root, row) ?? tier,
+          ...(isForeign && row.url !== null && { url: row.url }),
           forced: () => force,
           replace: true,
           action: 'skill.update',
@@ -196,6 +199,13 @@ export function createSkillMethods(deps: SkillMethodsDeps): SkillMethods {
       return { ok: true as const };
     },
   };
+}
+
+/** Who answers for a skill of which one file is replaced: whoever brought the rest, as long as it is what he brought. Undefined: the caller. */
+function tierOfRest(files: readonly BundleFile[], root: SkillRoot, row: ProvenanceRow | undefined): Tier | undefined {
+  if (row?.tier === 'community') return row.tier;
+  if (root.owner === '' || files.every(({ path }) => path === manifestName)) return undefined;
+  return row?.tier === 'operator' && row.digest === digestOf(files) ? undefined : 'agent-authored';
 }
 
 function taken(name: string): AppError {

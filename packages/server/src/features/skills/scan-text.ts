@@ -49,11 +49,14 @@ const lookAlikes: Readonly<Record<string, string>> = {
 };
 const lookAlike = new RegExp(`[${Object.keys(lookAlikes).join('')}]`, 'gu');
 
-/** What a shell or a model reads: plain letters, nothing invisible, no empty quotes inside words. */
+/** What a shell or a model reads: plain letters, nothing invisible, no empty quotes or expansions inside words. */
 function plainForms(text: string): readonly string[] {
   const ascii = /^[\t\n\r\u0020-\u007e]*$/.test(text);
   const folded = ascii ? text : foldText(text.replace(hiddenCharacters, '')).replace(lookAlike, (letter) => lookAlikes[letter] ?? letter);
-  const bare = folded.replace(/(?<=\w)(?:""|'')(?=\w)|\\(?=[a-z])(?<![\\\w]\\)|(?<=\w)\\(?=\w)/g, '').replace(/\$\{?IFS\}?(?:\$\d)?/g, ' ');
+  const bare = folded
+    .replace(/(?<=\w)(?:""|'')(?=\w)|\\(?=[a-z])(?<![\\\w]\\)|(?<=\w)\\(?=\w)/g, '')
+    .replace(/(?<=\w)\$(?:[@*\d]|\{[@*\d][^}\s]{0,8}\})(?=\w)/g, '')
+    .replace(/\$\{?IFS\}?(?:\$\d)?/g, ' ');
   const spaced = /(?:\b[a-z] ){5}/i.test(folded) ? folded.replace(/\b([a-z]) (?=[a-z]\b)/gi, '$1') : folded;
   return [...new Set([folded, bare, spaced])];
 }

@@ -476,3 +476,38 @@ test('the digest is that of paths and contents', async () => {
     .digest('hex');
   expect(sha256).toBe(`sha256:${expected}`);
 });
+
+test.each([
+  ['changed after it came through the gate', true],
+  ['put there by hand', false],
+])('an update does not vouch for other files: a skill that was %s', async (_title, installed) => {
+  const name = installed ? 'vouched-changed' : 'vouched-laid';
+  const dir = folder('default', name);
+  if (installed) await server.client.call('skills.upload', { name, files: [{ path: 'SKILL.md', content: skill(name) }] });
+  await mkdir(dir, { recursive: true });
+  await writeFile(join(dir, 'SKILL.md'), skill(name));
+  await writeFile(join(dir, 'notes.md'), suspicious);
+  await expect(server.client.call('skills.update', { name, content: skill(name, 'Other words.') })).rejects.toMatchObject({
+    message: expect.stringMatching(/^\[skill_vet_confirm:caution\] /),
+  });
+  await writeFile(join(dir, 'notes.md'), dangerous);
+  await expect(server.client.call('skills.update', { name, content: skill(name, 'Other words.'), force: true })).rejects.toMatchObject({
+    message: expect.stringMatching(/^\[skill_vet_rejected:dangerous\] /),
+  });
+  await writeFile(join(dir, 'notes.md'), 'Nothing of note.');
+  await server.client.call('skills.update', { name, content: skill(name, 'Other words.') });
+  expect(await listed()).toContainEqual(expect.objectContaining({ name, provenance: expect.objectContaining({ tier: 'agent-authored' }) }));
+});
+
+test('a token that is limited to some agents writes no skills of all agents', async () => {
+  const limited = await server.as(['*'], { agents: ['default'] });
+  const name = 'of-limited';
+  for (const [method, more] of [
+    ['create', { content: skill(name) }],
+    ['update', { content: skill(name) }],
+    ['delete', {}],
+    ['upload', { files: [{ path: 'SKILL.md', content: skill(name) }] }],
+  ] as const)
+    await expect(limited.call(`skills.${method}`, { name, scope: 'shared', ...more })).rejects.toMatchObject({ code: 'denied' });
+  expect(await limited.call('skills.create', { name, content: skill(name) })).toMatchObject({ ok: true });
+});

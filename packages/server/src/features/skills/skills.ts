@@ -32,6 +32,7 @@ export interface SkillsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly egress: Pick<Egress, 'request'>;
   readonly fence: (text: string, label: FenceLabel) => string;
+  readonly hideSecrets: (text: string) => string;
 }
 
 export interface Skills extends AsyncDisposable {
@@ -137,7 +138,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
     return view;
   }
 
-  const turns = createTurnSkills({ clock, bus, fence: deps.fence, viewOf, record: standing.record });
+  const turns = createTurnSkills({ clock, bus, fence: deps.fence, hideSecrets: deps.hideSecrets, viewOf, record: standing.record });
   const tool: readonly Tool[] = [
     createSkillTool({
       maxFileBytes: limits.maxFileBytes,
@@ -157,6 +158,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
     shared,
     rootOf,
     describe: (agent) => viewOf(agent).all,
+    provenanceOf,
     async written(root, row) {
       provenance.set(`${row.owner}\0${row.name}`, row);
       standing.forget(row.owner, row.name);

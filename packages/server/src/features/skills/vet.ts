@@ -2,6 +2,7 @@ import type { SkillFinding } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { plainPath } from '../../kernel/safe-path.ts';
 import { type Bundle, type BundleFile, digestOf, manifestName, textOf } from './bundle.ts';
+import { loadText } from './load-text.ts';
 import { type ParsedSkill, parseSkill } from './manifest.ts';
 import { scanText } from './scan-text.ts';
 
@@ -52,7 +53,22 @@ export async function vetBundle(bundle: Bundle, limits: VetLimits): Promise<Vett
     }
     findings.push(...(await scanText(path, text, { isCode: scriptName.test(path) || text.startsWith('#!') })));
   }
+  if (skill !== undefined) findings.push(...(await scanShown(skill, bundle.files, findings)));
   return { verdict: verdictOf(findings), findings, digest, skill };
+}
+
+/** What a model reads of a skill is not what stands in the file: comments are gone that part words, and escapes of YAML are letters. */
+async function scanShown(
+  { manifest, body }: ParsedSkill,
+  files: readonly BundleFile[],
+  before: readonly SkillFinding[],
+): Promise<readonly SkillFinding[]> {
+  const known = new Set(before.filter(({ file }) => file === manifestName).map(({ rule }) => rule));
+  const names = files.map(({ path }) => path).join('\n\n');
+  const shown = `${manifest.description}\n\n${manifest.allowedTools.join(' ')}\n\n${names}\n\n${loadText(body)}`;
+  const found = await scanText(manifestName, shown, { isCode: false });
+  // Its lines are not those of the file.
+  return found.filter(({ rule }) => !known.has(rule)).map((finding) => ({ ...finding, line: 0 }));
 }
 
 function verdictOf(findings: readonly SkillFinding[]): Verdict {

@@ -43,6 +43,13 @@ test('tells of every tool what the policy of the agent says, for the default age
   expect(tools.get('discover_tools')).toMatchObject({ allowed: true, deferred: false, description: expect.stringContaining('shop (44)') });
 });
 
+test('does not show what no turn is told of: the list of background tasks where none can begin', async () => {
+  await server.client.call('agents.create', { agentId: 'shell', config: { tools: { profile: 'coding' }, originTools: { v1: ['exec'] } } });
+  expect((await list()).has('background_tasks')).toBe(false);
+  expect((await list({ agentId: 'shell' })).get('background_tasks')).toMatchObject({ allowed: true });
+  expect((await list({ agentId: 'shell', origin: 'v1' })).has('background_tasks')).toBe(false);
+});
+
 test.each(['v1', 'webhook', 'mcp'] as const)('for %s nothing that writes is left but what is named for it', async (origin) => {
   const tools = await list({ origin });
   expect(tools.get('mcp__shop--item_0')).toMatchObject({ allowed: false, refusal: 'origin' });

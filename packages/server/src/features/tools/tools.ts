@@ -2,7 +2,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import { deferredBy, discoverToolName } from '../../runtime/discovery.ts';
 import type { Tool } from '../../runtime/tool.ts';
-import { refuseTool, selectTools } from '../../runtime/tool-policy.ts';
+import { backgroundToolName, refuseTool, selectTools } from '../../runtime/tool-policy.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 
 /** The handler of `tools.list`; `toolsOf` are all that the installation has for an agent, whatever its policy says. */
@@ -20,9 +20,11 @@ export function createToolMethods(deps: {
       const offered = selectTools(all, agent.config, origin);
       const discover = offered.find(({ name }) => name === discoverToolName);
       const deferred = deferredBy(discover);
-      const tools = [...all, ...(discover === undefined ? [] : [discover])].map((tool) => {
+      const tools = [...all, ...(discover === undefined ? [] : [discover])].flatMap((tool) => {
         const { name, description, source = 'builtin', risk, effect, timeoutMs } = tool;
         const refusal = refuseTool(tool, agent.config, origin);
+        // Of use, and so offered, only where calls may go on in the background.
+        if (name === backgroundToolName && refusal === undefined && !offered.includes(tool)) return [];
         return {
           name,
           description,

@@ -13,6 +13,9 @@ export class OpenRow implements ReserveStore {
   readonly #alongside: Alongside | undefined;
   #reserved: Pick<TurnOpening['turn'], 'reservedNano' | 'model'> | undefined;
   #isOpen = false;
+  #begun: Promise<void> | undefined;
+  /** Tasks that the row tells of. */
+  #told = 0;
 
   constructor(deps: { readonly db: Db; readonly openTurn: Operation<TurnOpening, void> }, turn: TurnStart, alongside: Alongside | undefined) {
     this.#db = deps.db;
@@ -21,9 +24,15 @@ export class OpenRow implements ReserveStore {
     this.#alongside = alongside;
   }
 
-  /** Before the first tool of class `once`: what the caller keeps from here on goes with it. */
-  beforeOnce(): Promise<void> {
-    return this.#open(this.#alongside?.opened?.({ conversationRef: this.#turn.conversationRef }));
+  /** Before a tool of class `once`: what the caller keeps from here on goes with the first; `told` are tasks whose results came into the turn. */
+  beforeOnce(told: readonly string[]): Promise<void> {
+    const ids = told.slice(this.#told);
+    this.#told = told.length;
+    if (this.#begun === undefined) {
+      const rows = this.#alongside?.opened?.({ conversationRef: this.#turn.conversationRef });
+      this.#begun = this.#open(ids.length === 0 ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...ids], state: 'telling' } });
+    } else if (ids.length > 0) this.#begun = this.#begun.then(() => this.#open({ tasks: { ids, state: 'telling' } }));
+    return this.#begun;
   }
 
   /** Before a model call under a cap in money: it costs, but nothing was done yet that must not be done again. */

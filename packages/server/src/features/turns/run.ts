@@ -123,7 +123,7 @@ export function createRuns(deps: RunDeps): Runs {
           agentCaller: { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref },
         },
         signal: controller.signal,
-        beforeOnce: () => row.beforeOnce(),
+        beforeOnce: (told) => row.beforeOnce(told),
         budget: deps.budgetOf(agent.id, row),
         ...(turn.background !== undefined && { background: turn.background }),
         ...(turn.temperature !== undefined && { temperature: turn.temperature }),

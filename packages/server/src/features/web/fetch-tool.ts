@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { AppError } from '../../kernel/app-error.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { FetchPage } from './fetch-page.ts';
 
@@ -21,7 +22,9 @@ export function createWebFetchTool(fetchPage: FetchPage): Tool<typeof args> {
     destination: ({ url }) => ({ kind: 'address', url }),
     describe: ({ url }) => `Get ${url}`.slice(0, 200),
     async run({ url }, { signal }) {
-      const page = await fetchPage({ url, maxBytes, timeoutMs, signal });
+      const page = await fetchPage({ url, maxBytes, timeoutMs, signal }).catch(notRead);
+      // A redirect and a header can hold words of whoever answered: also an error is text from outside.
+      if (typeof page === 'string') return { content: page, isError: true, outside: { source: 'web page' } };
       const lines = [`URL: ${page.url}`];
       if (page.title !== '') lines.push(`Title: ${page.title}`);
       if (page.truncated) lines.push(`Note: only the first ${maxBytes} bytes were read`);
@@ -31,4 +34,10 @@ export function createWebFetchTool(fetchPage: FetchPage): Tool<typeof args> {
       };
     },
   };
+}
+
+/** Why the page could not be read; what is no error of the page goes on as it is. */
+function notRead(error: unknown): string {
+  if (error instanceof AppError && error.code !== 'internal' && error.code !== 'cancelled') return error.message;
+  throw error;
 }

@@ -60,16 +60,26 @@ export function createProcessLinks({ config, fetchPage, fence }: LinksDeps): Pro
 }
 
 const maxCandidates = 50;
-const markdownLink = /\[[^\]\n]{0,500}\]\(\s{0,8}<?(https?:\/\/[^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,2000})?)>?[^()\n]{0,300}\)/gi;
+const maxLabel = 500;
+/** In three steps, each of which is done once for each place of the text: one pattern for the whole would try all ways to divide a text among its parts. */
+const linkAddress = /\]\(\s{0,8}<?(https?:\/\/[^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,2000})?)>?/gi;
+const linkEnd = /[^()\n]{0,300}\)/y;
 const bareLink = /https?:\/\/[^\s<>"'`\\{}|^]{1,2000}/gi;
 
 /** Addresses in a text, those of Markdown links first, each once, in their order; those on the own machine or network are passed over. */
 export function findLinks(text: string): readonly string[] {
   const found = new Set<string>();
-  const rest = text.replace(markdownLink, (_match, url: string) => {
+  let rest = '';
+  let taken = 0;
+  for (const { index, 0: whole, 1: url = '' } of text.matchAll(linkAddress)) {
+    const begin = beginOfLabel(text, taken, index);
+    linkEnd.lastIndex = index + whole.length;
+    if (begin === undefined || !linkEnd.test(text)) continue;
     add(url);
-    return ' ';
-  });
+    rest += `${text.slice(taken, begin)} `;
+    taken = linkEnd.lastIndex;
+  }
+  rest += text.slice(taken);
   for (const [url] of rest.matchAll(bareLink)) add(url);
   return [...found];
 
@@ -80,6 +90,13 @@ export function findLinks(text: string): readonly string[] {
     url.hash = '';
     found.add(url.href);
   }
+}
+
+/** Where the label begins whose closing bracket is at `end`. */
+function beginOfLabel(text: string, from: number, end: number): number | undefined {
+  const before = text.slice(Math.max(from, end - maxLabel - 1), end);
+  const open = before.indexOf('[', Math.max(before.lastIndexOf(']'), before.lastIndexOf('\n')) + 1);
+  return open === -1 ? undefined : end - before.length + open;
 }
 
 /** What ends a sentence does not belong to the address, nor does a bracket that was opened before it. */

@@ -1,3 +1,4 @@
+import type { Clock } from '../../kernel/clock.ts';
 import type { Egress } from '../../kernel/egress.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
@@ -11,6 +12,7 @@ import { createWebSearch } from './search.ts';
 import { createWebSearchTool } from './search-tool.ts';
 
 export interface WebDeps {
+  readonly clock: Clock;
   readonly search: WebSearchConfig;
   readonly links: LinksConfig;
   /** Where keys of search providers are looked for. */
@@ -27,8 +29,8 @@ export interface Web {
 }
 
 /** What reads the web: two tools, and `link.process`. */
-export function createWeb({ search, links, env, egressFor, fence }: WebDeps): Web {
-  const fetchPage = createFetchPage(egressFor([]), createPageReader());
+export function createWeb({ clock, search, links, env, egressFor, fence }: WebDeps): Web {
+  const fetchPage = createFetchPage(egressFor([]), createPageReader(clock));
   const processLinks = createProcessLinks({ config: links, fetchPage, fence });
   return {
     tools: [createWebFetchTool(fetchPage), createWebSearchTool(createWebSearch(search, env, egressFor))],

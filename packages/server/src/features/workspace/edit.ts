@@ -1,5 +1,5 @@
 import { AppError } from '../../kernel/app-error.ts';
-import { withLineEndsOf } from './text-file.ts';
+import { maxWriteBytes, withLineEndsOf } from './text-file.ts';
 
 export interface Replacement {
   readonly oldText: string;
@@ -22,6 +22,10 @@ export function replaceExact(file: string, { oldText, newText, replaceAll }: Rep
       'invalid_params',
       `oldText is in the file ${found.length} times (${linesOf(file, found)}): add lines around it until it is unique, or set replaceAll`,
     );
+  const replacing = withLineEndsOf(file, newText);
+  // Before it is made: a short file with many places can become longer than any string may be.
+  if (file.length + found.length * (replacing.length - wanted.length) > maxWriteBytes)
+    throw new AppError('payload_too_large', `The content is larger than ${maxWriteBytes} bytes`);
   // Not String.replace, for which "$&" in the new text would mean something.
   const parts: string[] = [];
   let from = 0;
@@ -30,7 +34,7 @@ export function replaceExact(file: string, { oldText, newText, replaceAll }: Rep
     from = place + wanted.length;
   }
   parts.push(file.slice(from));
-  return { text: parts.join(withLineEndsOf(file, newText)), count: found.length };
+  return { text: parts.join(replacing), count: found.length };
 }
 
 /** In linear time (Knuth, Morris, Pratt): the search of the engine is not, and both texts may come from an attacker. */

@@ -11,8 +11,16 @@ export function compileGlob(pattern: string): (path: string) => boolean {
   if (pattern.length > maxLength) throw new AppError('invalid_params', `pattern: expected at most ${maxLength} characters`);
   const plain = pattern.replace(/^\.?\//, '');
   const source = sourceOf(plain);
-  const test = new RegExp(plain.includes('/') ? `^${source}$` : `^(?:.*/)?${source}$`, 'u');
+  const test = compileSource(plain.includes('/') ? `^${source}$` : `^(?:.*/)?${source}$`);
   return (path) => test.test(path);
+}
+
+function compileSource(source: string): RegExp {
+  try {
+    return new RegExp(source, 'u');
+  } catch (error) {
+    throw new AppError('invalid_params', 'pattern: a "[…]" is not a set of characters, such as [a-z]', { cause: error });
+  }
 }
 
 function sourceOf(pattern: string): string {

@@ -9,7 +9,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
-import { listFolderInside, plainPath, readFileInside, removeInside, writeFileInside } from '../../kernel/safe-path.ts';
+import { listFolderInside, notHere, plainPath, readFileInside, removeInside, writeFileInside } from '../../kernel/safe-path.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { Exclusive } from './exclusive.ts';
 import type { Git } from './git.ts';
@@ -110,7 +110,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
         at('filePath', async () => {
           const path = writablePath(filePath);
           // A link is removed as a name; what it leads to stays.
-          if (!(await removeInside(workspaceDir, path))) throw new AppError('not_found', 'There is no such file, or none that can be used here');
+          if (!(await removeInside(workspaceDir, path))) throw notHere();
           return { deleted: true as const };
         }),
       ),
@@ -205,7 +205,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
 function readablePath(param: string, text: string): string {
   try {
     const path = plainPath(text);
-    if (isInternal(path)) throw new AppError('not_found', 'There is no such file, or none that can be used here');
+    if (isInternal(path)) throw notHere();
     return path;
   } catch (error) {
     throw withParam(param, error);

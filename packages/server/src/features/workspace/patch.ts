@@ -18,8 +18,10 @@ const maxSteps = 100;
 const begin = '*** Begin Patch';
 const end = '*** End Patch';
 const moveMark = '*** Move to:';
-/** Lines that one patch may be compared with: a file of equal lines would otherwise hold the event loop. */
-const maxComparisons = 2_000_000;
+/** Characters that one patch may be compared with: a file of equal lines would otherwise hold the event loop. */
+const maxCompared = 8_000_000;
+/** What the comparison of two lines costs beside their characters. */
+const perComparison = 16;
 
 function wrong(line: number, message: string): AppError {
   return new AppError('invalid_params', `patch, line ${line}: ${message}`);
@@ -115,18 +117,12 @@ export function applyHunks(path: string, text: string, hunks: readonly Hunk[]): 
   const endsWithLine = source === '' || source.endsWith('\n');
   const lines = source.split('\n');
   if (endsWithLine) lines.pop();
+  const file = openLines(path, lines);
   const result: string[] = [];
   let at = 0;
-  let compared = 0;
-  const compare = (alike: boolean): boolean => {
-    compared += 1;
-    if (compared > maxComparisons)
-      throw new AppError('invalid_params', `${path}: too much to compare; write the file whole, or patch it in smaller pieces`);
-    return alike;
-  };
   for (const [index, hunk] of hunks.entries()) {
-    const place = placeOf(lines, hunk, at, compare);
-    if (place === undefined) throw new AppError('invalid_params', `${path}: ${misfit(lines, hunk, at, index + 1)}`);
+    const place = placeOf(file, hunk, at);
+    if (typeof place === 'string') throw new AppError('invalid_params', `${path}: change ${index + 1}: ${place}`);
     for (const line of lines.slice(at, place)) result.push(line);
     for (const line of hunk.newLines) result.push(line);
     at = place + hunk.oldLines.length;
@@ -136,35 +132,62 @@ export function applyHunks(path: string, text: string, hunks: readonly Hunk[]): 
   return crlf ? joined.replaceAll('\n', '\r\n') : joined;
 }
 
+type Form = (line: string) => string;
+const trimmed: Form = (line) => line.trim();
 /** Exactly, or else but for white space at the ends of lines. */
-const likenesses: readonly ((a: string, b: string) => boolean)[] = [(a, b) => a === b, (a, b) => a.trimEnd() === b.trimEnd()];
+const forms: readonly Form[] = [(line) => line, (line) => line.trimEnd()];
 
-function placeOf(lines: readonly string[], { below, oldLines, atEnd }: Hunk, from: number, compare: (alike: boolean) => boolean): number | undefined {
-  let start = from;
-  for (const context of below) {
-    const found = lines.findIndex((line, index) => index >= start && compare(line.trim() === context));
-    if (found < 0) return undefined;
-    start = found + 1;
-  }
-  if (oldLines.length === 0) return atEnd || below.length === 0 ? lines.length : start;
-  const fits = (place: number, alike: (a: string, b: string) => boolean) =>
-    oldLines.every((line, index) => {
-      const there = lines[place + index];
-      return there !== undefined && compare(alike(there, line));
-    });
-  const lastPlace = lines.length - oldLines.length;
-  for (const alike of likenesses) {
-    if (atEnd && lastPlace >= start && fits(lastPlace, alike)) return lastPlace;
-    for (let place = start; place <= lastPlace; place += 1) if (fits(place, alike)) return place;
-  }
-  return undefined;
+/** The lines of a file, in each form made once, with a bound on what is compared. */
+interface Lines {
+  readonly count: number;
+  in(form: Form): readonly string[];
+  /** Fails with `invalid_params` when all that may be compared is. */
+  spend(cost: number): void;
 }
 
-function misfit(lines: readonly string[], { below, oldLines }: Hunk, from: number, number: number): string {
-  const missing = below.find((context) => !lines.slice(from).some((line) => line.trim() === context));
-  if (missing !== undefined) return `change ${number}: its "@@" line is not in the file below line ${from}`;
-  const first = lines.findIndex((line, index) => index >= from && line.trim() === oldLines[0]?.trim());
+function openLines(path: string, lines: readonly string[]): Lines {
+  const known = new Map<Form, readonly string[]>();
+  let compared = 0;
+  return {
+    count: lines.length,
+    in(form) {
+      let found = known.get(form);
+      if (found === undefined) known.set(form, (found = lines.map(form)));
+      return found;
+    },
+    spend(cost) {
+      compared += cost;
+      if (compared > maxCompared)
+        throw new AppError('invalid_params', `${path}: too much to compare; write the file whole, or patch it in smaller pieces`);
+    },
+  };
+}
+
+/** Index of the line from which a change replaces, or what is wrong with it. */
+function placeOf(file: Lines, { below, oldLines, atEnd }: Hunk, from: number): number | string {
+  let start = from;
+  for (const context of below) {
+    const found = file.in(trimmed).indexOf(context, start);
+    file.spend(((found < 0 ? file.count : found + 1) - start) * perComparison);
+    if (found < 0) return `its "@@" line is not in the file below line ${start}`;
+    start = found + 1;
+  }
+  if (oldLines.length === 0) return atEnd || below.length === 0 ? file.count : start;
+  const lastPlace = file.count - oldLines.length;
+  for (const form of forms) {
+    const there = file.in(form);
+    const wanted = oldLines.map(form);
+    const fits = (place: number) =>
+      wanted.every((line, index) => {
+        const other = there[place + index];
+        file.spend(perComparison + (other?.length === line.length ? line.length : 0));
+        return other === line;
+      });
+    if (atEnd && lastPlace >= start && fits(lastPlace)) return lastPlace;
+    for (let place = start; place <= lastPlace; place += 1) if (fits(place)) return place;
+  }
+  const first = file.in(trimmed).indexOf(oldLines[0]?.trim() ?? '', from);
   return first < 0
-    ? `change ${number}: its first line is not in the file${from > 0 ? ` below line ${from}` : ''}; read the file and copy the lines exactly`
-    : `change ${number}: its first line is at line ${first + 1}, but the lines that follow differ; read the file and copy them exactly`;
+    ? `its first line is not in the file${from > 0 ? ` below line ${from}` : ''}; read the file and copy the lines exactly`
+    : `its first line is at line ${first + 1}, but the lines that follow differ; read the file and copy them exactly`;
 }

@@ -19,7 +19,7 @@ afterEach(() => rmSync(workspaceDir, { recursive: true, force: true }));
 
 it('looks once per second and agent, for all turns at once, and gives the same object until something changed', async () => {
   const clock = createSteppedClock();
-  const files = createPromptFiles({ clock, log: silentLog });
+  const files = createPromptFiles({ clock, log: silentLog, hideSecrets: (text) => text });
   expect(files.promptFiles(agent)).toBeUndefined();
   writeFileSync(join(workspaceDir, 'SOUL.md'), 'One.');
   const first = files.refresh(agent);
@@ -46,7 +46,7 @@ it('looks once per second and agent, for all turns at once, and gives the same o
 });
 
 it('reads nothing through a link, and shows USER.md to the origins of the owner alone', async () => {
-  const files = createPromptFiles({ clock: createSteppedClock(), log: silentLog });
+  const files = createPromptFiles({ clock: createSteppedClock(), log: silentLog, hideSecrets: (text) => text });
   writeFileSync(join(workspaceDir, 'USER.md'), 'Private.');
   await files.refresh(agent);
   const found = files.promptFiles(agent);
@@ -57,6 +57,14 @@ it('reads nothing through a link, and shows USER.md to the origins of the owner 
     true,
   ]);
   for (const origin of ['v1', 'webhook', 'mcp', 'cron', 'heartbeat', 'subagent', 'graph'] as const) expect(promptFilesFor(origin, found)).toBe('');
+});
+
+it('knows an untouched template of which no more is shown than its beginning', async () => {
+  agent = { ...agent, config: AgentConfig.parse({ workspace: { maxFileChars: 100 } }) };
+  const files = createPromptFiles({ clock: createSteppedClock(), log: silentLog, hideSecrets: (text) => text });
+  for (const name of ['SOUL.md', 'AGENTS.md', 'TOOLS.md'] as const) writeFileSync(join(workspaceDir, name), templateOf(name));
+  await files.refresh(agent);
+  expect(files.promptFiles(agent)).toBeUndefined();
 });
 
 it('tells an untouched template, and files that say nothing', () => {

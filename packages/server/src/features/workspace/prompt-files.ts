@@ -9,6 +9,8 @@ import { givesName, isUntouched, saysNothing, withoutMarker } from './templates.
 
 /** How long a look at the disk holds. */
 const freshMs = 1000;
+/** More than any template has. */
+const maxTemplateBytes = 4096;
 
 /** In the order of the prompt; `own`: for the person that the agent works for alone. */
 const sections: readonly { readonly name: TemplateName; readonly title: string; readonly own?: true }[] = [
@@ -26,6 +28,8 @@ const sections: readonly { readonly name: TemplateName; readonly title: string; 
 interface KnownFile {
   readonly stamp: string;
   readonly text: string;
+  /** Of the whole file, of which `text` may be the beginning. */
+  readonly untouched: boolean;
 }
 
 interface Look {
@@ -41,7 +45,15 @@ export interface PromptFileReader extends WorkspaceApi {
 }
 
 /** The files of workspaces that belong to prompts, kept in memory and looked at again at most once per second. */
-export function createPromptFiles({ clock, log }: { readonly clock: Clock; readonly log: Log }): PromptFileReader {
+export function createPromptFiles({
+  clock,
+  log,
+  hideSecrets,
+}: {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly hideSecrets: (text: string) => string;
+}): PromptFileReader {
   // An agent whose configuration changes is another object, and is looked at anew.
   const looks = new WeakMap<Agent, Look>();
 
@@ -61,7 +73,7 @@ export function createPromptFiles({ clock, log }: { readonly clock: Clock; reado
       const files = new Map(found.flatMap((file, index) => (file === undefined ? [] : [[templateNames[index] ?? 'SOUL.md', file] as const])));
       const same = files.size === look.files.size && [...files].every(([name, file]) => look.files.get(name) === file);
       look.files = files;
-      if (!same) look.built = build(files);
+      if (!same) look.built = build(files, hideSecrets);
     } catch (error) {
       log.warn({ agentId: agent.id, err: error }, 'The prompt files of a workspace could not be read');
     }
@@ -95,17 +107,17 @@ async function known(root: string, name: TemplateName, maxCharacters: number, la
   const stamp = `${stat.mtimeMs} ${stat.size}`;
   if (last?.stamp === stamp) return last;
   try {
-    return { stamp, text: await readStart(root, name, maxCharacters) };
+    return { stamp, ...(await readStart(root, name, maxCharacters)) };
   } catch (error) {
     if (error instanceof AppError && error.code === 'not_found') return undefined;
     throw error;
   }
 }
 
-async function readStart(root: string, name: TemplateName, maxCharacters: number): Promise<string> {
+async function readStart(root: string, name: TemplateName, maxCharacters: number): Promise<Omit<KnownFile, 'stamp'>> {
   await using handle = await openInside(root, name);
-  // No character takes more than three bytes of UTF-8 per UTF-16 unit.
-  const buffer = Buffer.allocUnsafe(maxCharacters * 3 + 1024);
+  // No character takes more than three bytes of UTF-8 per UTF-16 unit; a template is known by the whole of it.
+  const buffer = Buffer.allocUnsafe(maxCharacters * 3 + maxTemplateBytes);
   let length = 0;
   for (;;) {
     const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null);
@@ -113,19 +125,22 @@ async function readStart(root: string, name: TemplateName, maxCharacters: number
     if (bytesRead === 0 || length === buffer.length) break;
   }
   const text = buffer.subarray(0, length).toString();
-  return text.length <= maxCharacters
-    ? text
-    : `${text.slice(0, maxCharacters).toWellFormed()}\n[${name} is longer; only its first ${maxCharacters} characters are shown here]`;
+  const untouched = isUntouched(text);
+  if (text.length <= maxCharacters) return { text, untouched };
+  return {
+    text: `${text.slice(0, maxCharacters).toWellFormed()}\n[${name} is longer; only its first ${maxCharacters} characters are shown here]`,
+    untouched,
+  };
 }
 
-function build(files: ReadonlyMap<TemplateName, KnownFile>): PromptFiles | undefined {
+function build(files: ReadonlyMap<TemplateName, KnownFile>, hideSecrets: (text: string) => string): PromptFiles | undefined {
   const isNew = !givesName(withoutMarker(files.get('IDENTITY.md')?.text ?? ''));
   const used = sections.flatMap(({ name, title, own }) => {
-    const text = files.get(name)?.text;
+    const { text, untouched } = files.get(name) ?? {};
     if (text === undefined || saysNothing(text)) return [];
     // The first conversation is the one template that does its work as it is.
-    if (name === 'BOOTSTRAP.md' ? !isNew : isUntouched(text)) return [];
-    return [{ own: own === true, text: `## ${name}: ${title}\n${withoutMarker(text)}` }];
+    if (name === 'BOOTSTRAP.md' ? !isNew : untouched === true) return [];
+    return [{ own: own === true, text: `## ${name}: ${title}\n${hideSecrets(withoutMarker(text))}` }];
   });
   if (used.length === 0) return undefined;
   const whole = (parts: typeof used) => (parts.length === 0 ? '' : ['# Files of your workspace', ...parts.map((part) => part.text)].join('\n\n'));

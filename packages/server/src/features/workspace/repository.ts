@@ -11,7 +11,8 @@ import type { Git, GitResult, GitRun } from './git.ts';
 type Commit = Result<'workspace.git.commit'>;
 
 const staleLockMs = 30_000;
-const maxStatusBytes = 16 * 1024 * 1024;
+/** Some 50,000 names: they are taken apart at once. */
+const maxStatusBytes = 4 * 1024 * 1024;
 const maxDiffFiles = 500;
 const maxLogBytes = 4 * 1024 * 1024;
 const maxMessageCharacters = 2000;

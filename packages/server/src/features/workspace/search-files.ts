@@ -1,5 +1,5 @@
 import { AppError } from '../../kernel/app-error.ts';
-import { entryInside, listFolderInside, plainPath, readFileInside } from '../../kernel/safe-path.ts';
+import { entryInside, listFolderInside, notHere, plainPath, readFileInside } from '../../kernel/safe-path.ts';
 import { compileGlob } from './glob.ts';
 import { isInternal } from './internal-names.ts';
 import type { Found, SearchRequest } from './search.ts';
@@ -18,7 +18,7 @@ export async function searchFiles({ root, path, glob, expression, limit }: Searc
   const fits = glob === undefined ? () => true : compileGlob(glob);
   const test = expression === undefined ? undefined : compile(expression);
   const start = path === '.' ? '.' : plainPath(path);
-  if (isInternal(start)) throw new AppError('not_found', 'There is no such file, or none that can be used here');
+  if (isInternal(start)) throw notHere();
   const lines: string[] = [];
   let characters = 0;
   let found = 0;

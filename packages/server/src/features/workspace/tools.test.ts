@@ -316,3 +316,66 @@ describe('what tools say about themselves', () => {
     }
   });
 });
+
+describe('what the daemon keeps in a workspace', () => {
+  it('is not listed: the results of other conversations are found by those who were told their names', async () => {
+    put('.gatehouse/offload/tn_1_x.txt', 'the result of somebody else');
+    put('projects/app/.git/config', '[core]');
+    const missing = await call('ls', { path: 'missing' });
+    for (const path of ['.gatehouse', '.gatehouse/', '.gatehouse/offload', './.gatehouse/offload', 'projects/app/.git'])
+      expect(await call('ls', { path }), path).toEqual(missing);
+    expect(await call('read', { path: '.gatehouse/offload/tn_1_x.txt' })).toMatchObject({ content: 'the result of somebody else' });
+  });
+});
+
+/** The longest time for which the event loop stands still meanwhile, in milliseconds. */
+async function longestPause(work: () => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  let last = performance.now();
+  let timer = setImmediate(function tick() {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+    timer = setImmediate(tick);
+  });
+  await work();
+  longest = Math.max(longest, performance.now() - last);
+  clearImmediate(timer);
+  return longest;
+}
+
+// Far above what they take, for machines under load, and far below what they took.
+describe('the event loop', () => {
+  it('is not held by a patch that looks for lines that are nowhere', async () => {
+    put('a.txt', [...Array.from({ length: 150_000 }, () => 'abc'), ...Array.from({ length: 3000 }, (_, index) => `x${index}`), ''].join('\n'));
+    const contexts = Array.from({ length: 3000 }, (_, index) => `@@ x${index}`);
+    const patch = ['*** Begin Patch', '*** Update File: a.txt', ...contexts, '@@ nowhere', '-q', '*** End Patch'].join('\n');
+    const answers: unknown[] = [];
+    expect(await longestPause(async () => answers.push(await call('apply_patch', { patch })))).toBeLessThan(1000);
+    expect(answers).toMatchObject([{ failed: true, content: expect.stringContaining('its "@@" line is not in the file') }]);
+  });
+
+  it('is not held by an edit whose result would be no file', async () => {
+    put('a.txt', 'a'.repeat(1024 * 1024));
+    const answer = await call('edit', { path: 'a.txt', oldText: 'a', newText: 'b'.repeat(1000), replaceAll: true });
+    expect(answer).toMatchObject({ failed: true, content: 'The content is larger than 1048576 bytes' });
+    expect(await call('edit', { path: 'a.txt', oldText: 'a', newText: '', replaceAll: true })).toMatchObject({ failed: false });
+  });
+
+  it('is not held by a file of many lines, or by one long line', async () => {
+    put('many.txt', Buffer.alloc(16 * 1024 * 1024, '\n'));
+    const answers: { content: string }[] = [];
+    expect(await longestPause(async () => answers.push(await call('read', { path: 'many.txt', offset: 16_000_000, limit: 2 })))).toBeLessThan(100);
+    expect(answers[0]?.content).toMatch(/^\n\n\[lines 16000000 to 16000001 of 16777216; go on with offset 16000002\]$/);
+    put('long.txt', `${'ü'.repeat(1_000_000)}\nnext\n`);
+    const { content: shown } = await call('read', { path: 'long.txt' });
+    expect(shown).toMatch(/^ü{48000}\n\[line 1 is longer: only its first 48000 characters are shown\]\n\[lines 1 to 1 of 2; go on with offset 2\]$/);
+    expect((await call('read', { path: 'long.txt', offset: 2 })).content).toBe('next\n[lines 2 to 2 of 2]');
+  });
+});
+
+describe('patterns of find that are none', () => {
+  it.each(['[z-a]', '[a-\\d]'])('%s is an error of the call', async (pattern) => {
+    put('a.txt', 'x');
+    expect(await call('find', { pattern })).toMatchObject({ failed: true, content: expect.stringMatching(/^pattern: /) });
+  });
+});

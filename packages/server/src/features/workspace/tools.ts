@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
-import { listFolderInside, readFileInside, writeFileInside } from '../../kernel/safe-path.ts';
+import { listFolderInside, notHere, writeFileInside } from '../../kernel/safe-path.ts';
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
 import { applyPatch } from './apply-patch.ts';
 import { replaceExact } from './edit.ts';
@@ -9,6 +9,7 @@ import type { Exclusive } from './exclusive.ts';
 import { parsePatch } from './patch.ts';
 import { isInternal } from './internal-names.ts';
 import { promptFileAt, writablePath } from './protected-paths.ts';
+import { readLines } from './read-lines.ts';
 import type { Found, Search } from './search.ts';
 import { maxWriteBytes, readText } from './text-file.ts';
 
@@ -89,9 +90,19 @@ export function createWorkspaceTools({ exclusive, search, changed }: WorkspaceTo
     timeoutMs: fileTimeoutMs,
     describe: (args) => describe('read', args.path),
     async run({ path: relative, offset, limit }, context) {
-      const bytes = await readFileInside(context.workspaceDir, relative, { maxBytes: maxFileBytes });
-      if (bytes.includes(0)) throw new AppError('unsupported_media_type', 'The file is not text');
-      return { ...showLines(bytes.toString(), offset, limit), outside: { source: `workspace file ${relative}` } };
+      const { lines, total, cutAt } = await readLines(context.workspaceDir, relative, {
+        offset,
+        limit,
+        maxCharacters: maxShownCharacters,
+        maxBytes: maxFileBytes,
+      });
+      if (total === 0) return { content: '(the file is empty)' };
+      if (offset > total) throw new AppError('invalid_params', `offset: the file has ${total} lines`);
+      const last = offset - 1 + lines.length;
+      const long = cutAt === undefined ? '' : `\n[line ${last} is longer: only its first ${cutAt} characters are shown]`;
+      const part = `[lines ${offset} to ${last} of ${total}${last < total ? `; go on with offset ${last + 1}` : ''}]`;
+      const note = last < total || offset > 1 ? `\n${part}` : '';
+      return { content: `${lines.join('\n')}${long}${note}`, outside: { source: `workspace file ${relative}` } };
     },
   };
 
@@ -152,6 +163,8 @@ export function createWorkspaceTools({ exclusive, search, changed }: WorkspaceTo
     describe: (args) => describe('ls', args.path),
     async run({ path: relative }, context) {
       const place = relative.replace(/^\.\/$/, '.').replace(/(?<=[^/])\/$/, '');
+      // Results of other conversations lie there, under names that only they were told.
+      if (isInternal(place)) throw notHere();
       const { entries, more } = await listFolderInside(context.workspaceDir, place, maxListed);
       const lines = entries
         .filter(({ name }) => !isInternal(name))
@@ -221,25 +234,4 @@ function showFound({ lines, found, stopped }: Found, source: string, nothing: st
   const note = stopped === undefined ? '' : `\n[stopped after ${found}: ${reason[stopped]}; look in a smaller folder, or for something narrower]`;
   if (lines.length === 0) return { content: `${nothing}${note}` };
   return { content: `${lines.join('\n')}${note}`, outside: { source } };
-}
-
-function showLines(text: string, offset: number, limit: number): ToolResult {
-  if (text === '') return { content: '(the file is empty)' };
-  const lines = text.split('\n');
-  if (text.endsWith('\n')) lines.pop();
-  if (offset > lines.length) throw new AppError('invalid_params', `offset: the file has ${lines.length} lines`);
-  const shown: string[] = [];
-  let characters = 0;
-  for (const line of lines.slice(offset - 1, offset - 1 + limit)) {
-    characters += line.length + 1;
-    if (characters > maxShownCharacters && shown.length > 0) break;
-    shown.push(line);
-  }
-  const last = offset - 1 + shown.length;
-  const content = shown.join('\n');
-  const note =
-    last < lines.length || offset > 1
-      ? `\n[lines ${offset} to ${last} of ${lines.length}${last < lines.length ? `; go on with offset ${last + 1}` : ''}]`
-      : '';
-  return { content: `${content}${note}` };
 }

@@ -20,16 +20,17 @@ export interface WorkspaceDeps {
   readonly agents: Pick<AgentsApi, 'find'>;
   /** Where the program `git` is looked for; the usual folders when absent. */
   readonly path: string | undefined;
+  readonly hideSecrets: (text: string) => string;
 }
 
 /** The folders in which agents work: methods for their owners, tools for the agents, files for the prompt. */
-export function createWorkspace({ db, bus, clock, log, agents, path }: WorkspaceDeps): {
+export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets }: WorkspaceDeps): {
   readonly api: WorkspaceApi;
   readonly methods: WorkspaceMethods;
   readonly tools: readonly Tool[];
 } {
   const exclusive = createExclusive();
-  const promptFiles = createPromptFiles({ clock, log });
+  const promptFiles = createPromptFiles({ clock, log, hideSecrets });
   const methods = createWorkspaceMethods({
     db,
     bus,

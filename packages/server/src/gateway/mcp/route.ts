@@ -75,12 +75,10 @@ export function createMcpRoute(deps: {
       if (Array.isArray(body)) payForBatch(body, tokenId);
       const { response, done } = await (await endpoint()).serve(call, body);
       try {
-        if (method === 'GET' || isListening(body)) {
-          waiting.add(call);
-          call.outgoing.once('close', () => waiting.delete(call));
-        }
+        if (method === 'GET' || isListening(body)) waiting.add(call);
         await sendWebResponse(call, response, deps.clock);
       } finally {
+        waiting.delete(call);
         done();
       }
     },

@@ -21,7 +21,7 @@ function toolsOf() {
       { name: 'x'.repeat(100), inputSchema: schema },
       { name: 'long', description: `\u001b[31mred\u200b${'y'.repeat(5000)}`, inputSchema: schema },
       { name: 'huge', inputSchema: { type: 'object', description: 'z'.repeat(70_000) } },
-      { name: 'deep', inputSchema: JSON.parse(`{"type":"object","a":${'{"a":'.repeat(40)}1${'}'.repeat(40)}}`) },
+      { name: 'deep', inputSchema: JSON.parse(`{"type":"object","properties":{"a":${'{"items":'.repeat(40)}{}${'}'.repeat(40)}}}`) },
       { name: 'list', inputSchema: [] },
       { name: 'safe', inputSchema: schema, annotations: { readOnlyHint: true, destructiveHint: false } },
       17,

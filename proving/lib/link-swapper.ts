@@ -1,0 +1,32 @@
+import { renameSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
+import { parentPort, workerData } from 'node:worker_threads';
+import * as z from 'zod';
+
+/** A thread that puts a link in the place of each of these files and folders and takes it away again, over and over; tells how often it could. */
+const { places, swaps } = z.object({ places: z.array(z.object({ path: z.string(), target: z.string() })), swaps: z.int() }).parse(workerData);
+const never = new Int32Array(new SharedArrayBuffer(4));
+let made = 0;
+
+for (let n = 0; n < swaps; n += 1) {
+  const place = places[n % places.length];
+  if (place === undefined) break;
+  const { path, target } = place;
+  const away = `${path}-away`;
+  if (!tries(() => renameSync(path, away))) rmSync(away, { recursive: true, force: true });
+  if (tries(() => symlinkSync(target, path))) made += 1;
+  Atomics.wait(never, 0, 0, n % 4);
+  tries(() => unlinkSync(path));
+  tries(() => renameSync(away, path));
+  Atomics.wait(never, 0, 0, n % 3);
+}
+parentPort?.postMessage(made);
+
+/** Whoever is raced may have been faster. */
+function tries(work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import * as z from 'zod';
+import { root } from './lib/daemon.ts';
+
+/**
+ * R25: whatever address somebody gives to whatever asks for it, and wherever the answer leads, nothing is dialled that is not public.
+ * The server runs in a process of its own whose sockets and resolver are watched: nothing outside of this machine is dialled.
+ */
+const R25Report = z.strictObject({
+  /** Addresses of the corpus. */
+  urls: z.int(),
+  /** Calls, by who makes the request. */
+  cells: z.record(z.string(), z.int()),
+  /** What was dialled, looked up or connected to, and callers that reach nothing at all, each in one line. */
+  wrong: z.array(z.string()),
+});
+export type R25Report = z.output<typeof R25Report>;
+
+export async function proveOutwardRequests(options: {
+  /** Status codes of redirects, of five. */
+  readonly statuses: number;
+  /** Also lets those callers wait for an answer that drips who wait for long. */
+  readonly slow?: boolean;
+  readonly broken?: string;
+}): Promise<R25Report> {
+  const fault = options.broken === undefined ? undefined : join(root, 'proving/broken', `${options.broken}.ts`);
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    [
+      ...(fault === undefined ? [] : [`--import=${pathToFileURL(fault).href}`]),
+      join(root, 'proving/lib/outward-ground.ts'),
+      `--statuses=${options.statuses}`,
+      ...(options.slow === true ? ['--slow'] : []),
+    ],
+    { maxBuffer: 64 * 1024 * 1024, timeout: 600_000, env: { ...process.env, ...(fault !== undefined && { NODE_DISABLE_COMPILE_CACHE: '1' }) } },
+  );
+  if (fault !== undefined && !stderr.includes(`broken build: ${options.broken}`)) throw new Error(`the fault ${options.broken} was not built in`);
+  return R25Report.parse(JSON.parse(stdout));
+}
