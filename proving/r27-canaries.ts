@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { Agent, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { contract } from '@gatehouse/contract';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
@@ -45,20 +46,24 @@ export async function proveCanaries(options: {
   const canaries = createCanaries(randomFrom(options.seed));
   const surfaces = new Set<string>();
   const scanner = createScanner(() => canaries.all);
-  const scan: Scanner['scan'] = (surface, text) => {
+  const scan: Scanner['scan'] = (surface, text, said) => {
     surfaces.add(surface);
-    scanner.scan(surface, text);
+    scanner.scan(surface, text, said);
   };
   const unprovoked: string[] = [];
   const home = await makeHome();
   const port = await freePort();
-  const keys = { first: canaries.make('a provider key', 'sk-'), env: canaries.make('a provider key from the environment') };
+  const keys = {
+    said: canaries.make('a provider key that a model says'),
+    first: canaries.make('a provider key', 'sk-'),
+    env: canaries.make('a provider key from the environment'),
+  };
   const provider = await startFakeProvider({ answer: (request) => answerWith(request, keys) });
   const collector = await startCollector();
   const operator = canaries.make('GATEHOUSE_TOKEN');
   let daemon: Daemon | undefined;
   try {
-    await writeConfig(home, configOf(canaries, keys.first, provider.url, collector.url));
+    await writeConfig(home, configOf(canaries, keys, provider.url, collector.url));
     await mkdir(join(home, 'workspaces/default'), { recursive: true, mode: 0o700 });
     await writeFile(join(home, 'workspaces/default/notes.txt'), `The key is ${keys.first}, and the other ${keys.env}\n`);
     await writeFile(join(home, 'install.key'), `${canaries.known('install.key', '5e'.repeat(32))}\n`, { mode: 0o600 });
@@ -92,7 +97,7 @@ export async function proveCanaries(options: {
     scan('standard output and error', said());
     for (const body of collector.bodies) scan('traces', body);
     for (const { path, body } of provider.requests) scan(`what the model is sent (${path})`, JSON.stringify(body) ?? '');
-    await scanHome(home, scan);
+    await scanHome(home, scan, keys.said);
     scan('doctor', await doctor(home, port));
     return {
       canaries: canaries.all.length,
@@ -116,7 +121,12 @@ function collect({ child, stdout, stderr }: Daemon): () => string {
   return () => text;
 }
 
-function configOf(canaries: Canaries, key: string, providerUrl: string, collectorUrl: string) {
+function configOf(
+  canaries: Canaries,
+  { first: key, said }: { readonly first: string; readonly said: string },
+  providerUrl: string,
+  collectorUrl: string,
+) {
   const base = proofConfig(providerUrl, {
     gateway: {
       tokens: ['first', 'second', 'third'].map((id) => ({ id, secret: canaries.make(`a token of config.yaml (${id})`), scopes: ['rpc'] })),
@@ -140,7 +150,7 @@ function configOf(canaries: Canaries, key: string, providerUrl: string, collecto
         },
       },
       second: { ...local, apiKey: '${SECOND_PROVIDER_KEY}' },
-      fourth: { type: 'azure', baseUrl: `${providerUrl}/azure`, apiKey: canaries.make('a provider key that is never used') },
+      fourth: { type: 'azure', baseUrl: `${providerUrl}/azure`, apiKey: said },
       third: { ...local, type: 'anthropic', apiKey: canaries.make('a key in the wire of Anthropic', 'sk-ant-'), models: [{ id: 'third-model' }] },
     },
     agents: {
@@ -211,7 +221,7 @@ async function guess(port: number, canaries: Canaries, scan: Scanner['scan']): P
 /** Providers that say back the key that they were sent: whole, behind two megabytes, in pieces, in the middle of a stream. */
 const failures = ['echo', 'padded', 'pieces', 'stream', 'html', 'headers'] as const;
 
-function answerWith(request: FakeRequest, keys: { readonly first: string; readonly env: string }): FakeAnswer | undefined {
+function answerWith(request: FakeRequest, keys: { readonly first: string; readonly env: string; readonly said: string }): FakeAnswer | undefined {
   const text = JSON.stringify(request.body) ?? '';
   const secrets = `${keys.first} and ${keys.env}, header ${String(request.headers['x-gateway-token'])}, ${String(request.headers['authorization'] ?? request.headers['x-api-key'])}`;
   const message = `Incorrect API key provided: ${secrets}`;
@@ -222,7 +232,7 @@ function answerWith(request: FakeRequest, keys: { readonly first: string; readon
   if (asked === 'stream') return { text: ['one ', 'two '], breakAfter: { deltas: 1, by: 'error' }, error: { message }, splitBytes: 7 };
   if (asked === 'html') return { status: 502, body: `<html>${message}</html>`, contentType: 'text/html' };
   if (asked === 'headers') return { status: 429, error: { message }, headers: { 'x-echo': keys.first, 'retry-after': '0' } };
-  if (text.includes('\\"tool\\":')) return withKey(makeAskedCall(request), keys.first);
+  if (text.includes('\\"tool\\":')) return withKey(makeAskedCall(request), keys.said);
   if (text.includes('use your tools') && !text.includes('"role":"tool"'))
     return { toolCalls: [{ id: 'call_1', name: 'read', arguments: '{"path":"notes.txt"}' }] };
   return undefined;
@@ -308,10 +318,23 @@ async function read(target: Target, scan: Scanner['scan']): Promise<void> {
   }
 }
 
-/** What lies in the home afterwards, but for the files that hold the secrets rightly. */
-async function scanHome(home: string, scan: Scanner['scan']): Promise<void> {
+/**
+ * What lies in the home afterwards, but for the files that hold the secrets rightly. What a model has `said` stands in the history, as
+ * what a person says does, and in no other table.
+ */
+async function scanHome(home: string, scan: Scanner['scan'], said: string): Promise<void> {
   const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', ...filesOfHands].map((name) => join(home, name));
-  for (const file of await filesBelow(home)) if (!origins.includes(file)) scan(file.slice(home.length + 1), await readFile(file));
+  for (const file of await filesBelow(home))
+    if (!origins.includes(file)) {
+      const name = file.slice(home.length + 1);
+      scan(name, await readFile(file), /\.db/.test(name) ? said : undefined);
+    }
+  const db = new DatabaseSync(join(home, 'data/gatehouse.db'), { readOnly: true });
+  for (const row of db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'message*'").all()) {
+    const name = String(row['name']);
+    scan(`table ${name}`, JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all()));
+  }
+  db.close();
 }
 
 async function doctor(home: string, port: number): Promise<string> {

@@ -120,7 +120,7 @@ export async function useHands(target: Target, canaries: Canaries, key: string, 
       timeoutMs: 30_000,
     });
     scan(`answer of /mcp to ${method}`, text);
-    if (text.includes('"error"')) unprovoked.push(`/mcp refused ${method}: ${text.slice(0, 200)}`);
+    if (!text.includes('"result":')) unprovoked.push(`/mcp refused ${method}: ${text.slice(0, 200)}`);
   };
   await ask('tools/list', {});
   await ask('resources/list', {});

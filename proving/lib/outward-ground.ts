@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { systemClock } from '@gatehouse/server';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
-import { systemClock } from '../../packages/server/src/kernel/clock.ts';
 import { createEgress } from '../../packages/server/src/kernel/egress.ts';
 import { watchDials } from './dial-watch.ts';
 import { bearer, http } from './http.ts';
