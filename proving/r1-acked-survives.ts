@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
@@ -10,8 +11,9 @@ import { type Random, randomFrom } from './lib/random.ts';
 import { openSocket, RpcFailure, rpcCall } from './lib/rpc.ts';
 
 /**
- * R1: what was acknowledged survives kill -9, whole and once. Eight clients work while the daemon is killed at a
- * random moment; it starts again on the same home and everything that a client had an answer for must be there.
+ * R1: what was acknowledged survives kill -9, whole and once. Nine clients work while the daemon is killed at a
+ * random moment; it starts again on the same home and everything that a client had an answer for must be there: of a webhook,
+ * whose answer comes before its turn, the turn too.
  */
 export interface R1Options {
   readonly rounds: number;
@@ -25,7 +27,7 @@ export interface R1Options {
   readonly progress?: (line: string) => void;
 }
 
-export const kinds = ['rpc', 'ws', 'v1', 'v1-stream', 'token', 'agent'] as const;
+export const kinds = ['rpc', 'ws', 'v1', 'v1-stream', 'token', 'agent', 'hook'] as const;
 type Kind = (typeof kinds)[number];
 
 export interface R1Report {
@@ -67,6 +69,14 @@ const Tokens = z.object({ tokens: z.array(z.object({ id: z.string() })) });
 const Agents = z.object({ agents: z.array(z.string()) });
 const CacheStats = z.object({ providers: z.array(z.object({ callCount: z.number(), inputTokens: z.number() })) });
 
+const Deliveries = z.object({
+  deliveries: z.array(z.object({ deliveryId: z.string(), state: z.string(), message: z.string(), conversationRef: z.string() })),
+  hasMore: z.boolean(),
+});
+
+/** Shared with the senders of webhooks. */
+const hookSecret = 'secret-of-the-webhooks-of-the-proving-ground';
+
 /** Tokens that the fake provider reports for each turn. */
 const tokensPerTurn = 30;
 
@@ -80,7 +90,8 @@ export async function proveAckedSurvives(options: R1Options): Promise<R1Report> 
   const provider = await startEchoProvider();
   const home = await makeHome();
   const port = await freePort();
-  await writeConfig(home, proofConfig(provider.url));
+  const mappings = [{ id: 'r1', sessionKey: '{{key}}', messageTemplate: '{{text}}' }];
+  await writeConfig(home, { ...proofConfig(provider.url), webhooks: { token: hookSecret, mappings } });
   const start = () => startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
   const all: Operation[] = [];
   const found = { lost: [] as string[], doubled: [] as string[], torn: [] as string[], unexpected: [] as string[] };
@@ -131,7 +142,7 @@ async function ageBoots(home: string): Promise<void> {
   await writeFile(file, JSON.stringify(boots.map((boot) => ({ ...boot, startedAtMs: boot.startedAtMs - 600_000 }))));
 }
 
-/** Lets eight clients work, kills the daemon and returns what they had sent. */
+/** Lets nine clients work, kills the daemon and returns what they had sent. */
 async function oneKill(daemon: Daemon, round: number, random: Random, killWithinMs: number, unexpected: string[]): Promise<Operation[]> {
   const operations: Operation[] = [];
   const agent = new Agent({ keepAlive: true });
@@ -240,9 +251,21 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
       await pause(5);
     });
 
+  const hooks = (client: number) =>
+    repeat(async () => {
+      const operation = begin('hook', client);
+      // Some share a conversation, so that turns wait for one another when the kill comes.
+      const body = JSON.stringify({ text: askWith(operation.nonce), key: `${round}-${operations.length % 3}` });
+      const headers = { 'x-webhook-signature': createHmac('sha256', hookSecret).update(body).digest('hex') };
+      const reply = await http({ port: daemon.port, path: '/hooks/r1', headers, body, agent, signal: stop.signal });
+      if (reply.status !== 200) throw new Error(`/hooks: HTTP ${reply.status} ${reply.text.slice(0, 200)}`);
+      operation.acked = true;
+      await pause(5);
+    });
+
   const work = Promise.all(
-    [rpcTurns(0), rpcTurns(1), socketTurns(2), socketTurns(3), completions(4, false), completions(5, true), tokens(6), agents(7)].map((client) =>
-      client.catch((error: unknown) => void (killed || unexpected.push(`round ${round}: ${String(error)}`))),
+    [rpcTurns(0), rpcTurns(1), socketTurns(2), socketTurns(3), completions(4, false), completions(5, true), tokens(6), agents(7), hooks(8)].map(
+      (client) => client.catch((error: unknown) => void (killed || unexpected.push(`round ${round}: ${String(error)}`))),
     ),
   );
   await pause(random.next() * killWithinMs);
@@ -275,6 +298,11 @@ async function verify(daemon: Daemon, operations: readonly Operation[], found: F
     operations.filter((operation) => operation.kind === 'v1' || operation.kind === 'v1-stream'),
     found,
   );
+  await verifyHooks(
+    target,
+    operations.filter((operation) => operation.kind === 'hook'),
+    found,
+  );
   const ids = Tokens.parse(await rpcCall(target, 'tokens.list', {})).tokens.map((token) => token.id);
   const agentIds = Agents.parse(await rpcCall(target, 'agents.list', {})).agents;
   const tokenCount = countOf(ids);
@@ -302,7 +330,7 @@ type Target = Parameters<typeof rpcCall>[0];
 async function verifyConversations(target: Target, operations: readonly Operation[], found: Findings): Promise<void> {
   const byKey = Map.groupBy(operations, (operation) => operation.sessionKey ?? '');
   for (const [sessionKey, turns] of byKey) {
-    const messages = await readHistory(target, sessionKey);
+    const messages = await readHistory(target, { sessionKey });
     messages.forEach((message, index) => message.seq !== index + 1 && found.torn.push(`${sessionKey}: message ${index + 1} has seq ${message.seq}`));
     const contents = countOf(messages.map((message) => `${message.role} ${message.content}`));
     for (const { nonce, acked, kind } of turns) {
@@ -315,11 +343,47 @@ async function verifyConversations(target: Target, operations: readonly Operatio
   }
 }
 
-async function readHistory(target: Target, sessionKey: string) {
+/** How long the turns of webhooks may take that a killed daemon left behind. */
+const hookTurnsMs = 30_000;
+
+/** Each webhook that was answered is a delivery whose turn has run, once, also when the kill came between the two. */
+async function verifyHooks(target: Target, operations: readonly Operation[], found: Findings): Promise<void> {
+  if (operations.length === 0) return;
+  const until = performance.now() + hookTurnsMs;
+  let deliveries = await listDeliveries(target);
+  while (deliveries.some(({ state }) => state === 'accepted' || state === 'running') && performance.now() < until) {
+    await pause(100);
+    deliveries = await listDeliveries(target);
+  }
+  const refs = new Set(deliveries.map(({ conversationRef }) => conversationRef));
+  const histories = await Promise.all([...refs].map((conversationRef) => readHistory(target, { conversationRef })));
+  const contents = histories.flat();
+  for (const { nonce, acked } of operations) {
+    const own = deliveries.filter(({ message }) => message === askWith(nonce));
+    const asked = contents.filter(({ role, content }) => role === 'user' && content.includes(`${askWith(nonce)}\n`)).length;
+    const answered = contents.filter(({ role, content }) => role === 'assistant' && content === answerTo(nonce)).length;
+    const line = `hook ${nonce}: ${own.length} deliveries (${own.map(({ state }) => state).join()}), question ${asked} times, answer ${answered} times`;
+    if (own.length > 1 || asked > 1 || answered > 1) found.doubled.push(line);
+    if (asked !== answered) found.torn.push(line);
+    if (acked && (own[0]?.state !== 'done' || asked === 0 || answered === 0)) found.lost.push(line);
+  }
+}
+
+async function listDeliveries(target: Target) {
+  const rows: z.output<typeof Deliveries>['deliveries'] = [];
+  for (;;) {
+    const before = rows.at(-1)?.deliveryId;
+    const page = Deliveries.parse(await rpcCall(target, 'webhooks.deliveries', { limit: 200, ...(before !== undefined && { before }) }));
+    rows.push(...page.deliveries);
+    if (!page.hasMore) return rows;
+  }
+}
+
+async function readHistory(target: Target, address: { readonly sessionKey: string } | { readonly conversationRef: string }) {
   const messages: z.output<typeof History>['messages'] = [];
   try {
     for (;;) {
-      const page = History.parse(await rpcCall(target, 'session.history', { sessionKey, offset: messages.length, limit: 200 }));
+      const page = History.parse(await rpcCall(target, 'session.history', { ...address, offset: messages.length, limit: 200 }));
       messages.push(...page.messages);
       if (messages.length >= page.total || page.messages.length === 0) return messages;
     }

@@ -68,7 +68,13 @@ const openToAll: Readonly<Record<string, number>> = {
   '/': 200,
   // No file has this name; the dashboard's own are known to its page alone.
   '/assets/*file': 404,
+  // No token stands for the signature of a webhook.
+  '/hooks/webhook': 401,
+  '/hooks/*path': 401,
 };
+
+/** A mapping that takes everything which is signed. */
+const webhooks = { token: 'secret-of-the-webhooks-of-the-proving-ground', mappings: [{ id: 'all' }] };
 
 /** Methods whose scope the spec or the decisions print; the registry must not be wider. */
 const printedAdmin: readonly string[] = [
@@ -113,7 +119,7 @@ export async function proveAuthorityMatrix(
   const home = await makeHome();
   const port = await freePort();
   const tokens = Object.entries(granted).map(([name, scopes]) => ({ id: `matrix-${name}`, secret: secretOf(name), scopes }));
-  await writeConfig(home, proofConfig(provider.url, { gateway: { tokens }, embedding: { provider: 'local', model: 'fake-embedding' } }));
+  await writeConfig(home, proofConfig(provider.url, { gateway: { tokens }, embedding: { provider: 'local', model: 'fake-embedding' }, webhooks }));
   let daemon: Daemon | undefined;
   try {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });

@@ -66,7 +66,7 @@ const opensSocket = ({ scopes }: Column): boolean =>
   scopes !== undefined && (scopes.length === 0 || scopes.some((one) => ['ws', 'rpc', 'admin', '*'].includes(one)));
 
 /** What operators see of everybody. Stored responses and receipts are the caller's alone. */
-const seenByOperators: readonly Kind[] = ['conversation', 'key', 'medium', 'memory', 'summary', 'approval'];
+const seenByOperators: readonly Kind[] = ['conversation', 'key', 'medium', 'memory', 'summary', 'approval', 'job'];
 
 /** What is expected: the same as for what is not there, or the thing itself. Undefined: nothing follows from who asks. */
 function expected({ kind, risk }: Place, column: Column): 'same' | 'reaches' | undefined {

@@ -12,8 +12,10 @@ import { proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
 import { doorProofs } from './run-doors.ts';
+import { hookProofs } from './run-hooks.ts';
 import { loadProofs } from './run-load.ts';
 import { ownerProofs } from './run-owners.ts';
+import { timeProofs } from './run-time.ts';
 
 /** `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. */
 interface Outcome extends Proof {
@@ -40,7 +42,7 @@ const proofs: Proofs = {
     const broken = await proveAckedSurvives({ rounds: 10, seed, broken: 'ack-before-commit', progress });
     return {
       promise: 'What was acknowledged survives kill -9, whole and once',
-      figure: `${report.kills} kills, 8 clients, ${total(report.acked)} acknowledged of ${report.sent} sent (${counts(report.acked)}): ${report.lost.length} lost, ${report.doubled.length} doubled, ${report.torn.length} torn, ${report.unexpected.length} unexpected answers; ready again after ${report.restartMs.median} ms (median), ${report.restartMs.max} ms (max); seed ${seed}`,
+      figure: `${report.kills} kills, 9 clients, ${total(report.acked)} acknowledged of ${report.sent} sent (${counts(report.acked)}): ${report.lost.length} lost, ${report.doubled.length} doubled, ${report.torn.length} torn, ${report.unexpected.length} unexpected answers; ready again after ${report.restartMs.median} ms (median), ${report.restartMs.max} ms (max); seed ${seed}`,
       caught: `acknowledged before the commit, ${broken.kills} kills: ${broken.lost.length} lost`,
       good: problems(report).length === 0 && broken.lost.length > 0,
     };
@@ -72,7 +74,9 @@ const proofs: Proofs = {
   },
   ...doorProofs({ seed, progress }),
   ...loadProofs({ seed, progress }),
+  ...hookProofs({ seed, progress }),
   ...ownerProofs({ seed, progress }),
+  ...timeProofs({ seed, progress }),
 };
 
 function problems(report: R1Report): string[] {

@@ -14,8 +14,12 @@ const stampFile = join(dist, '.sources');
 const threads = {
   'storage-worker': 'packages/server/src/storage-worker.ts',
   'page-worker': 'packages/server/src/features/web/page-worker.ts',
+  'delivery-worker': 'packages/server/src/features/webhooks/delivery-worker.ts',
   'search-worker': 'packages/server/src/features/workspace/search-worker.ts',
+  'wake-gate-worker': 'packages/server/src/features/cron/wake-gate-worker.ts',
 };
+/** Files of packages that a thread reads from beside itself. */
+const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
 /** A daemon that runs while its bundle is replaced may still load a part of the old one. */
 const keepOldPartsMs = 7 * 24 * 3600 * 1000;
 
@@ -115,6 +119,7 @@ export async function build(stamp) {
   mkdirSync(dist, { recursive: true });
   const made = new Set();
   // Parts first: an entry must not be there before what it loads.
+  for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
   const files = results.flatMap((result) => result.outputFiles).sort((a, b) => Number(isEntry(a.path)) - Number(isEntry(b.path)));
   for (const file of files) {
     made.add(file.path);

@@ -78,6 +78,35 @@ async function fillHands(product: Product): Promise<void> {
   });
 }
 
+/** What the pages on what happens by itself show. */
+async function fillSchedule(product: Product): Promise<void> {
+  const zone = 'Europe/Berlin';
+  const add = (name: string, schedule: object, message: string) =>
+    product.call('cron.add', { name, agentId: 'scout', schedule, payload: { kind: 'agent_turn', message } });
+  await add('morning report', { kind: 'cron', expr: '0 8 * * *', tz: zone }, 'What is due today, and what waits since yesterday?');
+  await add('look at the queue', { kind: 'every', everyMs: 2_700_000 }, 'Is anything stuck?');
+  await add('switch the old machine off', { kind: 'in', seconds: 40_000 }, 'Remind me to switch the old build machine off');
+  const sessionKey = 'ada:inbox';
+  const { conversationRef } = (await product.call('agent.execute', { message: 'Tell me here', agentId: 'scout', sessionKey })) as {
+    conversationRef: string;
+  };
+  const partition = { kind: 'principal-key', principalId: 'token:env', sessionKey };
+  await product.call('cron.add', {
+    name: 'tea',
+    agentId: 'scout',
+    schedule: { kind: 'cron', expr: '0 16 * * 1-5', tz: zone },
+    payload: { kind: 'delivery', text: 'Tea time. **Ten builds** were green since the switch of the name.' },
+    deliveryTarget: {
+      conversation: { conversationScope: { tenantId: 'default', agentId: 'scout', partition }, conversationRef },
+      destinationEndpoint: { channelType: 'gateway', channelInstanceId: 'gateway', conversationId: 'inbox', conversationKind: 'direct' },
+    },
+  });
+  await product.call('cron.run', { jobName: 'tea', agentId: 'scout' });
+  const sender = { login: 'ada' };
+  const payload = { action: 'opened', issue: { title: 'The caches are cold', number: 12 }, repository: { full_name: 'ada/engine' }, sender };
+  await product.call('webhooks.test', { mapping: 'github', payload, headers: { 'x-github-event': 'issues' }, run: true });
+}
+
 /** Makes a turn whose call waits for an approval, and does not wait for it. */
 function askToWrite(product: Product, sessionKey: string): void {
   const call = {
@@ -130,12 +159,18 @@ await using product = await startProduct({
     agents: { default: { name: 'Gate', model: 'local/test-model', budgets: { perHourTokens: 60_000, perDayUsd: 0.05 } } },
     embedding: { provider: 'hashing' },
     approvals: { rules: [{ tools: ['write'], action: 'ask' }] },
+    webhooks: {
+      token: 'a-token-of-at-least-thirty-two-characters',
+      presets: ['github'],
+      mappings: [{ id: 'build', match: { path: 'build' }, messageTemplate: 'Build {{number}} of {{repo}}' }],
+    },
   },
 });
 await using browser = await startBrowser();
 const moveRef = await fillMemory(product);
 await fill(product);
 await fillHands(product);
+await fillSchedule(product);
 const link = `${product.url}/#token=${product.token}`;
 
 for (const look of [
@@ -197,6 +232,15 @@ for (const look of [
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     await take(page, 'approvals');
     await page.getByRole('button', { name: 'Deny' }).click();
+    await open(page, 'Schedule');
+    await page.getByText('As a list').waitFor();
+    await take(page, 'schedule');
+    await open(page, 'Webhooks');
+    await page.locator('.feed summary').first().click();
+    await take(page, 'webhooks');
+    await open(page, 'Inbox');
+    await page.getByText('Tea time').waitFor();
+    await take(page, 'inbox');
     await open(page, 'Audit');
     await page.locator('.audit-entry').first().click();
     await take(page, 'audit');

@@ -12,3 +12,10 @@ buildIn({
     },
   ],
 });
+
+/** Else it is chance whether the log was just folded into the file. */
+buildIn({
+  name: 'copy-of-a-live-file: the log stays a log',
+  module: 'kernel/db/sqlite/connection.ts',
+  replace: [{ from: 'PRAGMA wal_autocheckpoint = 1000;', to: 'PRAGMA wal_autocheckpoint = 0;' }],
+});

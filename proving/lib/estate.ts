@@ -48,13 +48,14 @@ export async function makeEstate(owner: Owner, number: number): Promise<Estate> 
       ...(response.id !== undefined && { response: response.id }),
       ...(await memoryOf(owner, nonce)),
       approval: await approvalOf(owner, nonce, number),
+      job: await jobOf(owner, nonce),
     },
   };
 }
 
 /** What an answer to somebody else may not hold, whatever it was asked for. */
 export function secretsOf({ ids, nonce }: Estate): readonly string[] {
-  return [nonce, ...[ids.conversation, ids.medium, ids.response, ids.memory, ids.approval].flatMap((id) => id ?? [])];
+  return [nonce, ...[ids.conversation, ids.medium, ids.response, ids.memory, ids.approval, ids.job].flatMap((id) => id ?? [])];
 }
 
 /** A daemon on a machine that does other work too refuses what it could not do in time. */
@@ -92,6 +93,15 @@ async function memoryOf(owner: Owner, nonce: string): Promise<{ readonly memory?
   const entry = entries.find(({ content }) => content.includes(nonce));
   if (entry === undefined) throw new Error(`no memory of ${nonce} was made`);
   return { memory: entry.id };
+}
+
+const Job = z.looseObject({ jobId: z.string() });
+
+/** A job that waits for its time. */
+async function jobOf(owner: Owner, nonce: string): Promise<string> {
+  const schedule = { kind: 'every', everyMs: 86_400_000 };
+  const job = { name: nonce, agentId: 'default', schedule, payload: { kind: 'agent_turn', message: askWith(nonce) } };
+  return Job.parse(await patiently(() => rpcCall(owner, 'cron.add', job))).jobId;
 }
 
 const Waiting = z.looseObject({ requests: z.array(z.looseObject({ requestId: z.string(), params: z.unknown() })) });

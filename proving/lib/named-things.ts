@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { exampleOf } from './examples.ts';
 
 /** What belongs to somebody and is named by an id. `key` is a printed session key, which means another conversation in each partition. */
-export const kinds = ['conversation', 'key', 'agent', 'medium', 'response', 'memory', 'receipt', 'summary', 'approval'] as const;
+export const kinds = ['conversation', 'key', 'agent', 'medium', 'response', 'memory', 'receipt', 'summary', 'approval', 'job'] as const;
 export type Kind = (typeof kinds)[number];
 
 /** One place of the interface where a caller names a thing by its id. */
@@ -45,6 +45,7 @@ const kindOfName: Readonly<Record<string, Kind>> = {
   'idempotency-key': 'receipt',
   summaryId: 'summary',
   requestId: 'approval',
+  jobId: 'job',
 };
 
 /** Names that look like ids and are none that somebody else could own, by place or by name, each with the reason. */
@@ -57,7 +58,22 @@ const exempt: Readonly<Record<string, string>> = {
   'GET /v1/models/*id id': 'models are configuration',
   'POST /rpc id': 'number of the request',
   'POST /mcp id': 'number of the request',
+  deliveryId: 'webhooks belong to the installation, not to a caller; who may name them is shown by R23',
+  'POST /hooks/*path path': 'names a mapping of the configuration; who may reach it is shown by R28',
   serverId: 'servers belong to the installation, not to a caller; who may name them is shown by R23',
+  'cron.add conversationRef':
+    'a conversation to deliver to is named with its whole scope, whose digest it must be; whose it may be is shown by the tests of cron',
+  'cron.add sessionKey':
+    'a conversation to deliver to is named with its whole scope, whose digest it must be; whose it may be is shown by the tests of cron',
+  'cron.update conversationRef':
+    'a conversation to deliver to is named with its whole scope, whose digest it must be; whose it may be is shown by the tests of cron',
+  'cron.update sessionKey':
+    'a conversation to deliver to is named with its whole scope, whose digest it must be; whose it may be is shown by the tests of cron',
+  tenantId: 'names the one tenant there is; another one is refused before anything is looked for',
+  channelInstanceId: 'label of the built-in channel, compared with itself',
+  conversationId: 'place in the built-in channel, checked against the conversation that is named beside it',
+  threadId: 'part of a place in the built-in channel, checked as that is',
+  'inbox.markRead ids': 'what is foreign is passed over like what is unknown, and counts as nothing; the tests of the inbox show it',
   principalId: 'narrows what operators see of everybody; what a token that is bound to agents sees is its own alone',
   channelId: 'the conversation of the token itself on this channel',
   call_id: 'label inside the request',

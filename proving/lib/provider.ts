@@ -84,6 +84,7 @@ export function proofConfig(
     readonly embedding?: object;
     readonly approvals?: object;
     readonly mcp?: object;
+    readonly webhooks?: object;
   } = {},
 ) {
   return {
@@ -106,5 +107,6 @@ export function proofConfig(
     ...(more.embedding !== undefined && { embedding: more.embedding }),
     ...(more.approvals !== undefined && { approvals: more.approvals }),
     ...(more.mcp !== undefined && { mcp: more.mcp }),
+    ...(more.webhooks !== undefined && { webhooks: more.webhooks }),
   };
 }

@@ -1,6 +1,8 @@
 import * as z from 'zod';
-import { AgentId, conversationIdentity } from './shared/session.ts';
+import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
+import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
 import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
+import { WakeLane, WakeReason } from './shared/wake.ts';
 
 /**
  * Who may see an event on a stream: `owner` = the principal whose conversation it is about, and admins;
@@ -36,6 +38,14 @@ const toolCall = {
   toolName: z.string(),
   description: z.string().max(200).describe('One line for people: what the call does.'),
   timestamp,
+};
+
+/** What the three wake events of one occurrence share (http-gateway.md §6). */
+const wake = {
+  correlationId: z.string(),
+  target: z.enum(['agent', 'monitoring']),
+  agentId: AgentId.optional(),
+  lane: WakeLane,
 };
 
 /** Every event kind that exists so far (http-gateway.md §6). `timestamp` is in milliseconds since the epoch. */
@@ -423,6 +433,94 @@ export const events = {
     visibility: 'system',
     summary: 'An agent was deleted and takes no more turns.',
     payload: z.strictObject({ agentId: AgentId, timestamp }),
+  }),
+  'scheduler:cron_execution_started': event({
+    category: 'Scheduler',
+    visibility: 'owner',
+    summary: 'An occurrence of a job was claimed and begins; the owner is whoever made the job.',
+    payload: z.strictObject({ ...cronRunIdentity, bootId: z.string(), timestamp }),
+  }),
+  'scheduler:cron_execution_terminal': event({
+    category: 'Scheduler',
+    visibility: 'owner',
+    summary: 'An occurrence of a job ended and its record is stored; `outcomeKind` says what it means for the job that depends on a provider.',
+    payload: z.strictObject({
+      ...cronRunIdentity,
+      bootId: z.string(),
+      terminalAtMs: EpochMs,
+      durationMs: z.int().min(0),
+      outcomeKind: z.enum(['success', 'dependency_error', 'neutral']),
+      executionStatus: z.enum(cronRunStates),
+      deliveryStatus: z.enum(cronDeliveryStates),
+      errorKind: z.string().optional(),
+      timestamp,
+    }),
+  }),
+  'scheduler:heartbeat_wake_admitted': event({
+    category: 'Scheduler',
+    visibility: 'system',
+    summary: 'A beat was asked for and waits to begin; a second request that makes it more urgent announces it again under the same id.',
+    payload: z.strictObject({
+      ...wake,
+      retainedReason: WakeReason,
+      disposition: z.enum(['new_occurrence', 'occurrence_upgraded']),
+      dueAtMs: EpochMs,
+      timestamp,
+    }),
+  }),
+  'scheduler:heartbeat_wake_deferred': event({
+    category: 'Scheduler',
+    visibility: 'system',
+    summary: 'A beat that was due has to wait; told once for each cause.',
+    payload: z.strictObject({
+      ...wake,
+      retainedReason: WakeReason,
+      reason: z.enum(['session_busy', 'spacing_deferred', 'flood_deferred', 'backoff', 'root_unavailable']),
+      nextEligibleAtMs: EpochMs,
+      timestamp,
+    }),
+  }),
+  'scheduler:heartbeat_wake_terminal': event({
+    category: 'Scheduler',
+    visibility: 'system',
+    summary:
+      'A beat ended, or never began: `skipped` when there was nothing to do, `unsettled` when nobody knows how far it came. `eventCount` is how many events it was told of.',
+    payload: z.strictObject({
+      ...wake,
+      status: z.enum(['settled', 'skipped', 'aborted', 'unsettled', 'failed_before_side_effect', 'cancelled_before_start']),
+      durationMs: z.int().min(0),
+      eventCount: z.int().min(0),
+      errorKind: z.string().optional(),
+      cancelReason: z.enum(['shutdown', 'disabled', 'suspended', 'stopped', 'agent_deleted']).optional(),
+      timestamp,
+    }),
+  }),
+  'scheduler:heartbeat_alert': event({
+    category: 'Scheduler',
+    visibility: 'admin',
+    summary:
+      'The beats of an agent fail: at the first failure that will not pass by itself, at repeated ones that may. `reason` is the kind of the last error.',
+    payload: z.strictObject({
+      agentId: AgentId,
+      consecutiveErrors: z.int().min(1),
+      classification: z.enum(['transient', 'permanent']),
+      reason: z.string(),
+      backoffMs: z.int().min(0),
+      timestamp,
+    }),
+  }),
+  'inbox:message': event({
+    category: 'Inbox',
+    visibility: 'owner',
+    summary: 'A message was put into the inbox; `inbox.list` has its text.',
+    payload: z.strictObject({
+      id: z.string(),
+      source: z.enum(['cron', 'heartbeat', 'webhook', 'turn']),
+      level: z.enum(['info', 'alert']),
+      agentId: AgentId,
+      conversationRef: ConversationRef.nullable(),
+      timestamp,
+    }),
   }),
   'system:error': event({
     category: 'System',

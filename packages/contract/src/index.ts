@@ -16,6 +16,7 @@ export { ApiAgents, ApiChannels, ApiChatHistory } from './http/api-lists.ts';
 export { ApiMemorySearch, ApiMemoryStats } from './http/api-memory.ts';
 export { ActivityList, EventGap } from './http/events.ts';
 export { MediaId, MediaInfo, MediaList, MediaPage } from './http/media.ts';
+export { WebhookPayload, WebhookReceived } from './http/hooks.ts';
 export { V1Error } from './http/v1-error.ts';
 export { Health, HealthCheck, HttpError } from './http/health.ts';
 export { RpcError, RpcId, RpcReply, RpcRequest } from './http/rpc.ts';
@@ -23,6 +24,8 @@ export {
   type AgentBudgets,
   AgentConfig,
   type AgentConfigInput,
+  AgentHeartbeat,
+  heartbeatFields,
   ModelName,
   type OperationType,
   operationTypes,
@@ -34,15 +37,40 @@ export {
 } from './shared/agent-config.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
+export { WakeAdmission, WakeLane, WakeReason } from './shared/wake.ts';
+export {
+  ConversationScope,
+  type CronAction,
+  cronActions,
+  CronCounter,
+  CronDeliveryTarget,
+  cronDeliveryStates,
+  type CronDeliveryState,
+  CronJobPayload,
+  CronLifecycle,
+  cronLimits,
+  CronPayload,
+  CronPolicies,
+  cronRunStates,
+  type CronRunState,
+  CronSchedule,
+  CronScheduleRequest,
+  type CronTrigger,
+  cronTriggers,
+  type CronWorkKind,
+} from './shared/cron.ts';
+export { CronJob, CronRun } from './methods/cron.ts';
 export { LogLevel } from './methods/daemon.ts';
 export { type MessageAttachment, type SessionKind, type StoredMessage } from './methods/session.ts';
 export { MemoryEntry, MemoryHit, memoryLimits, MemoryStats } from './methods/memory.ts';
 export { ApprovalId, ApprovalRequest } from './methods/admin-approval.ts';
+export { InboxMessage } from './methods/inbox.ts';
 export { AuditEntry } from './methods/obs.ts';
 export { type Skill, type SkillFinding, SkillName } from './methods/skills.ts';
 export { TokenId } from './methods/tokens.ts';
 export { McpHeaders, McpServerName, mcpTransports } from './methods/mcp.ts';
 export { ModelCost } from './methods/models.ts';
+export { type WebhookDelivery, WebhookDeliveryId } from './methods/webhooks.ts';
 export { standardFolders, type TemplateName, templateNames, workspaceLimits } from './methods/workspace.ts';
 export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
 export { openApiDocument, type OpenApiDocument } from './openapi.ts';

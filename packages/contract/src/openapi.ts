@@ -63,7 +63,8 @@ export function openApiDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: 
 
 /** Statuses that a route may answer besides its success, in order. */
 export function errorStatuses(route: Route): number[] {
-  return [
+  const all = [
+    ...(route.failures ?? []),
     ...(hasBody(route) || parsesQuery(route) ? [400] : []),
     ...(route.scope === 'none' ? [] : [401, 403]),
     ...(route.path.includes(':') || route.path.includes('*') || (route.family !== 'rpc' && route.body !== undefined) ? [404] : []),
@@ -73,6 +74,7 @@ export function errorStatuses(route: Route): number[] {
     500,
     ...(route.rateLimited ? [503] : []),
   ];
+  return [...new Set(all)].sort((a, b) => a - b);
 }
 
 /** The query of open routes is free: probes and browsers add to it. */

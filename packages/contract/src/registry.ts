@@ -5,8 +5,11 @@ import { agents } from './methods/agents.ts';
 import { capabilities } from './methods/capabilities.ts';
 import { config } from './methods/config.ts';
 import { context } from './methods/context.ts';
+import { cron } from './methods/cron.ts';
 import { daemon } from './methods/daemon.ts';
 import { gateway } from './methods/gateway.ts';
+import { heartbeat } from './methods/heartbeat.ts';
+import { inbox } from './methods/inbox.ts';
 import { link } from './methods/link.ts';
 import { mcp } from './methods/mcp.ts';
 import { memory } from './methods/memory.ts';
@@ -14,12 +17,14 @@ import { memoryLife } from './methods/memory-life.ts';
 import { models } from './methods/models.ts';
 import { obs } from './methods/obs.ts';
 import { rpc } from './methods/rpc.ts';
+import { scheduler } from './methods/scheduler.ts';
 import { session } from './methods/session.ts';
 import { skills } from './methods/skills.ts';
 import { system } from './methods/system.ts';
 import { tokens } from './methods/tokens.ts';
 import { tools } from './methods/tools.ts';
 import { usage } from './methods/usage.ts';
+import { webhooks } from './methods/webhooks.ts';
 import { workspace } from './methods/workspace.ts';
 
 /** Every registered JSON-RPC method (json-rpc.md §4). A method that is not here answers -32601. */
@@ -32,19 +37,24 @@ export const contract = {
   ...capabilities,
   ...config,
   ...context,
+  ...cron,
   ...daemon,
   ...gateway,
+  ...heartbeat,
+  ...inbox,
   ...link,
   ...mcp,
   ...memory,
   ...memoryLife,
   ...models,
   ...obs,
+  ...scheduler,
   ...session,
   ...skills,
   ...tokens,
   ...tools,
   ...usage,
+  ...webhooks,
   ...workspace,
 };
 

@@ -4,6 +4,7 @@ import { createChatStore } from './data/chats.ts';
 import { type Connection, connect, listAgents } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
 import { isAuthenticationError, isConnectionError } from './data/errors.ts';
+import { createInbox } from './data/inbox.ts';
 import { openLive } from './data/live.ts';
 import { createCallHistory } from './data/past-calls.ts';
 import { createStore } from './data/store.ts';
@@ -30,7 +31,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
   const endSession = useCallback(() => {
     const session = current.current;
     current.current = undefined;
-    for (const part of session === undefined ? [] : [session.live, session.chats, session.approvals, session.pastCalls]) part.close();
+    for (const part of session === undefined ? [] : [session.live, session.chats, session.approvals, session.inbox, session.pastCalls]) part.close();
   }, []);
 
   const leave = useCallback(
@@ -63,6 +64,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
           (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),
         ),
         approvals: createApprovals(connection.client, live, connection.admin),
+        inbox: createInbox(connection.client, live),
         toolActivities: createToolActivities(live),
         pastCalls: createCallHistory(),
         logOut: () => {

@@ -31,17 +31,26 @@ const laterParts = {
   agent: () => import('./pages/agent/agent-page.tsx'),
   approvals: () => import('./pages/approvals/approvals-page.tsx'),
   audit: () => import('./pages/audit/audit-page.tsx'),
+  inbox: () => import('./pages/inbox/inbox-page.tsx'),
+  schedule: () => import('./pages/schedule/schedule-page.tsx'),
+  webhooks: () => import('./pages/webhooks/webhooks-page.tsx'),
 };
 const AgentPage = lazy(async () => ({ default: (await laterParts.agent()).AgentPage }));
 const ApprovalsPage = lazy(async () => ({ default: (await laterParts.approvals()).ApprovalsPage }));
 const AuditPage = lazy(async () => ({ default: (await laterParts.audit()).AuditPage }));
+const InboxPage = lazy(async () => ({ default: (await laterParts.inbox()).InboxPage }));
+const SchedulePage = lazy(async () => ({ default: (await laterParts.schedule()).SchedulePage }));
+const WebhooksPage = lazy(async () => ({ default: (await laterParts.webhooks()).WebhooksPage }));
 const laterMs = 4_000;
 
 const sections: readonly Section[] = [
   { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
   { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
+  { path: '/inbox', name: 'Inbox', icon: 'bell', draw: () => <InboxPage /> },
   { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
   { path: '/approvals', name: 'Approvals', icon: 'hand', draw: (id) => <ApprovalsPage wanted={id} />, adminOnly: true },
+  { path: '/schedule', name: 'Schedule', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
+  { path: '/webhooks', name: 'Webhooks', icon: 'hook', draw: () => <WebhooksPage />, adminOnly: true },
   { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },
   { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
   { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
@@ -114,6 +123,7 @@ export function Shell() {
                 <Icon name={one.icon} />
                 {one.name}
                 {one.path === '/approvals' && <PendingCount />}
+                {one.path === '/inbox' && <UnreadCount />}
               </PageLink>
             ))}
         </nav>
@@ -132,12 +142,19 @@ export function Shell() {
 
 /** How many calls wait for somebody to approve them. */
 function PendingCount() {
-  const waiting = useStore(useSession().approvals.state).total;
-  if (waiting === 0) return null;
+  return <NavCount count={useStore(useSession().approvals.state).total} words="waiting" />;
+}
+
+function UnreadCount() {
+  return <NavCount count={useStore(useSession().inbox.state).unread} words="not read yet" />;
+}
+
+function NavCount({ count, words }: { readonly count: number; readonly words: string }) {
+  if (count === 0) return null;
   return (
     <span className="nav-count">
-      {waiting}
-      <span className="visually-hidden"> waiting</span>
+      {count}
+      <span className="visually-hidden"> {words}</span>
     </span>
   );
 }

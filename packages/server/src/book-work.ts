@@ -1,5 +1,7 @@
+import { isOpenWork } from './features/durable/store.ts';
 import { growUsage } from './features/sessions/store.ts';
 import { toCallRow } from './features/turns/commit.ts';
+import { addLostCost, dropLedger, markFirstCall, workOf } from './features/turns/ledger-store.ts';
 import { endOpenTurns, findOpenTurns, forgetTurn, type ModelCallRow, recordCalls, recordTurn, type TurnRow } from './features/turns/store.ts';
 import { operation, type Tx } from './kernel/db/operation.ts';
 import type { WorkBooking, WorkOpening } from './features/budgets/api.ts';
@@ -38,17 +40,29 @@ export const bookWork = operation(
  */
 export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { readonly atMs: number }): Promise<number> => {
   const open = await findOpenTurns(tx);
+  const kept: string[] = [];
   for (const turn of open) {
-    if (turn.reservedNano !== null) await bookCalls(tx, turn, [lostCall(turn, turn.reservedNano)]);
+    const workId = await workOf(tx, turn.id);
+    if (turn.reservedNano !== null) {
+      if (workId !== undefined && turn.reservedNano > 0) await markFirstCall(tx, turn.id);
+      await bookCalls(tx, turn, [lostCall(turn, turn.reservedNano)]);
+    }
     if (isWork(turn)) await forgetTurn(tx, turn.id);
+    if (workId === undefined) continue;
+    // One that belongs to work goes on with it.
+    if (await isOpenWork(tx, workId)) {
+      kept.push(turn.id);
+      if (turn.reservedNano !== null) await addLostCost(tx, { turnId: turn.id, costNano: turn.reservedNano });
+    } else await dropLedger(tx, turn.id);
   }
-  await endOpenTurns(tx, input);
-  return open.filter((turn) => !isWork(turn)).length;
+  await endOpenTurns(tx, { ...input, kept });
+  return open.filter((turn) => !isWork(turn) && !kept.includes(turn.id)).length;
 });
 
 const isWork = ({ id }: TurnRow) => id.startsWith('wk_');
 
-async function bookCalls(
+/** One row per call; the totals of the conversation, where it is stored, grow by the same figures. */
+export async function bookCalls(
   tx: Tx,
   of: { readonly id: string; readonly agentId: string; readonly principalId: string; readonly conversationRef: string | null },
   calls: readonly ModelCallRow[],
@@ -64,12 +78,15 @@ async function bookCalls(
   await recordCalls(tx, { turnId, agentId, principalId, conversationRef: isStored ? ref : null }, calls);
 }
 
+/** Origins whose turns are booked under their own names. */
+const namedLikeOrigin: ReadonlySet<string> = new Set(['cron', 'heartbeat', 'subagent']);
+
 function lostCall(turn: TurnRow, costNano: number): ModelCallRow {
   const [provider = '', ...rest] = (turn.model ?? '').split('/');
   return {
     provider,
     model: rest.join('/'),
-    operation: isWork(turn) ? turn.origin : 'interactive',
+    operation: isWork(turn) || namedLikeOrigin.has(turn.origin) ? turn.origin : 'interactive',
     outcome: 'error',
     inputTokens: 0,
     outputTokens: 0,

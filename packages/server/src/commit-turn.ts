@@ -19,7 +19,8 @@ export const commitTurn = operation('turns.commit', async (tx, input: TurnCommit
   return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
 });
 
-async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Promise<void> {
+/** What the caller of a turn keeps with it. */
+export async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Promise<void> {
   if (rows?.response !== undefined) await keepResponse(tx, rows.response);
   if (rows?.receipt !== undefined) await keepReceipt(tx, rows.receipt);
   if (rows?.tasks !== undefined) await markTasks(tx, rows.tasks);

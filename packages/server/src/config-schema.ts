@@ -2,12 +2,15 @@ import { AgentConfig, AgentId, LogLevel } from '@gatehouse/contract';
 import * as z from 'zod';
 import { ApprovalsConfig } from './features/approvals/config.ts';
 import { BudgetsConfig } from './features/budgets/config.ts';
+import { CronConfig } from './features/cron/config.ts';
+import { HeartbeatConfig } from './features/heartbeat/config.ts';
 import { McpConfig } from './features/mcp/config.ts';
 import { MediaConfig } from './features/media/config.ts';
 import { ObservabilityConfig } from './features/observability/config.ts';
 import { SkillsConfig } from './features/skills/config.ts';
 import { ExecConfig } from './features/shell/config.ts';
 import { LinksConfig, WebSearchConfig } from './features/web/config.ts';
+import { WebhooksConfig } from './features/webhooks/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
 import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
 
@@ -24,9 +27,17 @@ export const RootConfig = z.strictObject({
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
   mcp: McpConfig.prefault({}).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
   media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),
+  scheduler: z
+    .strictObject({
+      cron: CronConfig.prefault({}).describe('Jobs that run by the clock.'),
+      heartbeat: HeartbeatConfig.prefault({}).describe('Beats: agents that look after their checklists without being asked.'),
+    })
+    .prefault({})
+    .describe('What runs by the clock.'),
   skills: SkillsConfig.prefault({}).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
   webSearch: WebSearchConfig.prefault({}).describe('Who searches the web for agents.'),
   links: LinksConfig.prefault({}).describe('Addresses in a text, for `link.process`.'),
+  webhooks: WebhooksConfig.prefault({}).describe('Webhooks: who may send them, and what they cause.'),
   storage: z.strictObject({ driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.') }).prefault({}),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon tells monitoring systems; `/metrics` needs no setting.'),
   logging: z

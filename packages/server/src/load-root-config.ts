@@ -1,6 +1,8 @@
 import { dirname } from 'node:path';
 import { RootConfig } from './config-schema.ts';
 import { secretFault } from './features/tokens/secret.ts';
+import { presetNames } from './features/webhooks/config.ts';
+import { isEnabled } from './features/webhooks/rules.ts';
 import { readTls } from './gateway/tls.ts';
 import { systemClock } from './kernel/clock.ts';
 import { ConfigError } from './kernel/config/config-error.ts';
@@ -30,6 +32,7 @@ export function loadRootConfig(
   checkTokens(loaded);
   checkProviders(loaded);
   checkTls(loaded, dirname(file.path));
+  checkWebhooks(loaded);
   return withEnvironmentToken(loaded, env);
 }
 
@@ -82,6 +85,22 @@ function checkProviders({ config, errorAt }: LoadedConfig<RootConfig>): void {
       `expected "hashing" or one of section providers (${Object.keys(config.providers).join(', ') || 'which is empty'})`,
     );
 }
+
+/** An agent that anybody who reaches the port can set to work is what nobody should get by leaving out a line. */
+function checkWebhooks({ config: { gateway, webhooks }, errorAt }: LoadedConfig<RootConfig>): void {
+  if (!gateway.enabled || webhooks.token !== undefined || !isEnabled(webhooks) || isLoopback(gateway.host)) return;
+  const danger = `others can reach ${gateway.host}`;
+  const open = webhooks.mappings.findIndex(({ secret, allowUnauthenticated }) => secret === undefined && !allowUnauthenticated);
+  if (open !== -1)
+    throw errorAt(
+      ['webhooks', 'mappings', open],
+      `takes requests of anybody: ${danger}, and neither its secret nor webhooks.token is set; set one, or allowUnauthenticated: true`,
+    );
+  const preset = webhooks.presets.findIndex((name) => presetNames.some((known) => known === name));
+  if (preset !== -1) throw errorAt(['webhooks', 'presets', preset], `takes requests of anybody: ${danger}, and webhooks.token is not set; set it`);
+}
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
 
 /** A certificate that cannot be used is told before anything is stopped or started. */
 function checkTls(loaded: LoadedConfig<RootConfig>, homeDir: string): void {

@@ -1,4 +1,5 @@
 import { abortOpenTurns, bookWork, openWork } from './book-work.ts';
+import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from './commit-durable-turn.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
@@ -53,12 +54,13 @@ import { createFence } from './runtime/fence.ts';
 import { createInjectionMonitor } from './runtime/injection-monitor.ts';
 import { buildSystemPrompt } from './runtime/prompt.ts';
 import { createRunTurn } from './runtime/run-turn.ts';
-import { selectTools } from './runtime/tool-policy.ts';
+import { restrictTools, selectTools } from './runtime/tool-policy.ts';
 import { createToolActivity } from './runtime/tool-activity.ts';
 import { createToolSet } from './runtime/tool-set.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { createHands } from './server-hands.ts';
 import { createHealth } from './server-health.ts';
+import { createSchedule } from './server-schedule.ts';
 import { jailWarnings, serverWarnings } from './start-warnings.ts';
 
 /** How long turns that a stop aborts may take to end. */
@@ -149,6 +151,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       background.api.forgetAgent(agentId);
       shell.forgetAgent(agentId);
     },
+    changed: (agentId) => schedule.agentChanged(agentId),
   });
   const tokens = building.use(
     await createTokens({
@@ -221,12 +224,12 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const injections = createInjectionMonitor({ bus, clock });
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, toolSet.current());
   const messageRoom = createMessageRoom(countTokens);
-  const systemPrompt: TurnsDeps['systemPrompt'] = (agent, offered, { origin, attended, locale }) =>
+  const systemPrompt: TurnsDeps['systemPrompt'] = (agent, offered, { origin, attended, locale, light }) =>
     buildSystemPrompt({
       agent: agent.config,
       tools: offered,
-      skills: skills.api.promptPart(agent),
-      files: promptFilesFor(origin, workspace.api.promptFiles(agent)),
+      skills: light === true ? undefined : skills.api.promptPart(agent),
+      files: light === true ? undefined : promptFilesFor(origin, workspace.api.promptFiles(agent)),
       today: today(clock),
       attended,
       locale,
@@ -277,6 +280,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       cleared: (ref) => background.api.forget(ref),
     }),
   );
+  const identityOf = (tokenId: string) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId));
   const background = building.use(
     await createBackground({
       db,
@@ -284,7 +288,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       clock,
       log: log.module('background'),
       agents: agents.api,
-      identityOf: (tokenId) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId)),
+      identityOf,
       reenter: (request, call) => turns.reenter(request, call),
     }),
   );
@@ -328,6 +332,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     background: background.api,
     openTurn,
     commitTurn,
+    openDurableTurn,
+    checkpointTurn,
+    reserveForDurable,
+    commitDurableTurn,
     budgetOf: budgets.budgetOf,
     memory: memoryLife.recall,
     skills: skills.api,
@@ -347,11 +355,31 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     refreshPrompt: workspace.api.refresh,
     fence: fence.wrap,
     inspect: injections.inspect,
-    toolsFor: (agent, origin) => selectTools(toolsOf(agent), agent.config, origin),
+    toolsFor: (agent, origin, policy) =>
+      selectTools(policy === undefined ? toolsOf(agent) : restrictTools(toolsOf(agent), policy), agent.config, origin),
     v1Tools: config.gateway.compat.tools,
     refuse: lifetime.controlPlaneOnly
       ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it'
       : undefined,
+  });
+  const schedule = createSchedule({
+    building,
+    options,
+    db,
+    bus,
+    clock,
+    bootId: lifetime.bootId,
+    agents: agents.api,
+    configure: agents.configure,
+    knowsModel: (name) => models.resolve(name) !== undefined,
+    checklist: workspace.api.checklist,
+    isBusy: (ref) => lanes.of(ref).running,
+    turns: turns.api,
+    memory: memoryLife.api,
+    fence: fence.wrap,
+    identityOf,
+    noticeMessages: sessions.noticeMessages,
+    mayWork: !lifetime.controlPlaneOnly,
   });
   const responses = building.use(createResponses({ db, clock, log: log.module('responses') }));
 
@@ -400,6 +428,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...createModelMethods({ models, agents: agents.api, embedding: config.embedding, redactText: options.redactor.redact }),
     ...createToolMethods({ agents: agents.api, toolsOf }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
+    ...schedule.methods,
   };
 
   const handlers = traces?.handlers(methods) ?? methods;
@@ -424,6 +453,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       responses: responses.api,
       media: media.api,
       receipts: receipts.api,
+      webhooks: schedule.webhooks,
       events: events.api,
       sessions: sessions.api,
       version: options.version,
@@ -456,6 +486,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     storage: () => db.status(),
     loopDelayMs: load.loopDelayMs,
   });
+  // Whoever is let in finds the schedule read, and the greeting follows at once.
+  await schedule.start();
+  const warnings = [...serverWarnings(config.gateway, lifetime.controlPlaneOnly), ...(await jailWarnings(config, openedJail)), ...schedule.warnings];
   if (config.gateway.enabled) ({ address } = await gateway.listen());
   // Loaded while nobody waits for it, or the first turn would; it holds the event loop, so not in the way of the first answer.
   building.defer(clock.after(100, () => void loadTransport()));
@@ -471,8 +504,6 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
-
-  const warnings = [...serverWarnings(config.gateway, lifetime.controlPlaneOnly), ...(await jailWarnings(config, openedJail))];
   const owned = building.move();
   return {
     address,
@@ -482,7 +513,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     async drain() {
       state = 'draining';
       background.pause();
-      await gateway.drain(config.gateway.drainTimeoutMs);
+      await Promise.all([gateway.drain(config.gateway.drainTimeoutMs), schedule.drain(config.gateway.drainTimeoutMs)]);
       turns.abortAll();
       // What was aborted says so to its client and books what it used.
       await gateway.drain(abortedMs);

@@ -1,4 +1,5 @@
 import type { RootConfig } from './config-schema.ts';
+import { presetNames } from './features/webhooks/config.ts';
 import { isUniform } from './features/tokens/secret.ts';
 import type { Jail } from './kernel/jail.ts';
 import { refuseTool } from './runtime/tool-policy.ts';
@@ -16,6 +17,9 @@ export function startWarnings(
   for (const name of Object.keys(config.logging.modules))
     if (!context.logModules.includes(name))
       warnings.push(`logging.modules: there is no module "${name}"; there are ${context.logModules.join(', ')}.`);
+  for (const name of config.webhooks.presets)
+    if (!presetNames.some((known) => known === name))
+      warnings.push(`webhooks.presets: there is no preset "${name}", so it is passed over; there are ${presetNames.join(', ')}.`);
   return warnings;
 }
 

@@ -1,5 +1,8 @@
+import { acceptDelivery } from './accept-delivery.ts';
 import { abortOpenTurns, bookWork, openWork } from './book-work.ts';
+import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from './commit-durable-turn.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
+import { claimManually, claimOccurrence } from './claim-occurrence.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { agentMigrations } from './features/agents/migrations.ts';
 import { agentOperations } from './features/agents/store.ts';
@@ -13,8 +16,18 @@ import { contextOperations } from './features/context/store.ts';
 import { treeOperations } from './features/context/tree-store.ts';
 import { budgetMigrations } from './features/budgets/migrations.ts';
 import { budgetOperations } from './features/budgets/store.ts';
+import { cronMigrations } from './features/cron/migrations.ts';
+import { cronOccurrenceOperations } from './features/cron/occurrence-store.ts';
+import { cronResetOperations } from './features/cron/reset-store.ts';
+import { cronJobOperations } from './features/cron/store.ts';
+import { durableMigrations } from './features/durable/migrations.ts';
+import { durableOperations } from './features/durable/store.ts';
 import { eventMigrations } from './features/events/migrations.ts';
 import { eventOperations } from './features/events/store.ts';
+import { heartbeatMigrations } from './features/heartbeat/migrations.ts';
+import { heartbeatOperations } from './features/heartbeat/store.ts';
+import { inboxMigrations } from './features/inbox/migrations.ts';
+import { inboxOperations } from './features/inbox/store.ts';
 import { mcpMigrations } from './features/mcp/migrations.ts';
 import { mcpOperations } from './features/mcp/store.ts';
 import { browseOperations } from './features/memory/browse-store.ts';
@@ -42,8 +55,12 @@ import { tokenMigrations } from './features/tokens/migrations.ts';
 import { tokenOperations } from './features/tokens/store.ts';
 import { turnMigrations } from './features/turns/migrations.ts';
 import { turnOperations } from './features/turns/store.ts';
+import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
+import { webhookMigrations } from './features/webhooks/migrations.ts';
+import { webhookOperations } from './features/webhooks/store.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
+import { beginBeat, endBeat, recoverBeats } from './heartbeat-work.ts';
 import { writeAudit } from './kernel/audit.ts';
 import { auditMigrations } from './kernel/db/audit.ts';
 import type { Migration, Operation } from './kernel/db/operation.ts';
@@ -69,15 +86,34 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...turnOperations,
   ...backgroundOperations,
   ...budgetOperations,
+  ...durableOperations,
+  ...cronJobOperations,
+  ...cronOccurrenceOperations,
+  ...cronResetOperations,
+  claimOccurrence,
+  claimManually,
+  finishOccurrence,
+  readUnfinished,
   ...skillOperations,
   ...tokenOperations,
   ...approvalOperations,
   ...auditOperations,
   ...receiptOperations,
+  ...inboxOperations,
   ...mcpOperations,
+  ...heartbeatOperations,
+  beginBeat,
+  endBeat,
+  recoverBeats,
+  ...webhookOperations,
+  acceptDelivery,
   ...eventOperations,
   openTurn,
   commitTurn,
+  openDurableTurn,
+  checkpointTurn,
+  reserveForDurable,
+  commitDurableTurn,
   abortOpenTurns,
   openWork,
   bookWork,
@@ -99,6 +135,8 @@ export const migrations: readonly Migration[] = [
   ...turnMigrations,
   ...backgroundMigrations,
   ...budgetMigrations,
+  ...durableMigrations,
+  ...cronMigrations,
   ...approvalMigrations,
   ...responseMigrations,
   ...memoryMigrations,
@@ -106,7 +144,10 @@ export const migrations: readonly Migration[] = [
   ...agentMigrations,
   ...skillMigrations,
   ...tokenMigrations,
+  ...inboxMigrations,
   ...mcpMigrations,
+  ...heartbeatMigrations,
   ...receiptMigrations,
+  ...webhookMigrations,
   ...eventMigrations,
 ];

@@ -1,4 +1,5 @@
 export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
+export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';
 export { createStepClock, type StepClock } from './step-clock.ts';
 export { startTestServer, type TestServer, type TestServerOptions } from './test-server.ts';

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type Json, type JsonObject, type OpenRpcDocument, schemaRows, type SchemaRow, typeText } from '@gatehouse/contract';
 import { renderColumns, renderTable } from '../render/table.ts';
 import { findFlag } from './flag-path.ts';
+import { isSwitch, readFlagValue } from './flag-value.ts';
 import { kebab, type MethodShape } from './method-shape.ts';
 
 /** What `gatehouse call METHOD --help` prints. */
@@ -79,20 +81,43 @@ function exampleLine(shape: MethodShape, params: JsonObject): string {
   return ['gatehouse call', shape.method.name, ...flagsOfExample(shape, params).map(quote)].join(' ');
 }
 
-/** The words that give these parameters; `parseCall` is the other direction. */
-export function flagsOfExample(shape: MethodShape, params: JsonObject, prefix = ''): string[] {
-  return Object.entries(params).flatMap(([key, value]) => {
-    const name = prefix + spelling(shape, prefix, key);
-    if (isJsonObject(value) && Object.keys(value).length > 0) return flagsOfExample(shape, value, `${name}.`);
-    if (value === true) return [`--${name}`];
-    if (isTextList(value)) return value.flatMap((item) => [`--${name}`, item]);
-    return [`--${name}`, typeof value === 'string' ? value : JSON.stringify(value)];
-  });
+/** The words that give these parameters, as one JSON text where flags cannot say it; `parseCall` is the other direction. */
+export function flagsOfExample(shape: MethodShape, params: JsonObject): string[] {
+  const words = Object.entries(params).map(([key, value]) => wordsOf(shape, '', key, value));
+  return words.some((one) => one === undefined) ? ['--json', JSON.stringify(params)] : words.flatMap((one) => one ?? []);
 }
 
-/** Declared names have a second spelling; the keys of maps and free objects stand as they are. */
-function spelling(shape: MethodShape, prefix: string, key: string): string {
-  return findFlag(prefix + kebab(key), shape).path.at(-1) === key ? kebab(key) : key;
+/** Undefined when no flag gives this value: what is one of several shapes, or has no declared parts, is written as JSON by whoever holds it. */
+function wordsOf(shape: MethodShape, prefix: string, key: string, value: Json): string[] | undefined {
+  const name = spelling(shape, prefix, key);
+  if (name === undefined) return undefined;
+  if (isJsonObject(value) && Object.keys(value).length > 0) {
+    const parts = Object.entries(value).map(([part, inner]) => wordsOf(shape, `${name}.`, part, inner));
+    if (!parts.includes(undefined)) return parts.flatMap((one) => one ?? []);
+  }
+  if (isTextList(value)) return value.flatMap((item) => [`--${name}`, item]);
+  const { schema } = findFlag(name, shape);
+  if (value === true && isSwitch(schema, shape.lookup)) return [`--${name}`];
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  if (!readsBack(name, text, value, shape)) return undefined;
+  return text.startsWith('--') ? [`--${name}=${text}`] : [`--${name}`, text];
+}
+
+function readsBack(name: string, text: string, value: Json, shape: MethodShape): boolean {
+  try {
+    return isDeepStrictEqual(readFlagValue(name, text, findFlag(name, shape).schema, shape.lookup), value);
+  } catch {
+    return false;
+  }
+}
+
+/** Declared names have a second spelling; the keys of maps and free objects stand as they are. Undefined when there is no such flag. */
+function spelling(shape: MethodShape, prefix: string, key: string): string | undefined {
+  try {
+    return prefix + (findFlag(prefix + kebab(key), shape).path.at(-1) === key ? kebab(key) : key);
+  } catch {
+    return undefined;
+  }
 }
 
 function isTextList(value: Json): value is readonly string[] {

@@ -5,6 +5,7 @@ import { ApiAgents, ApiChannels, ApiChatHistory } from './api-lists.ts';
 import { ApiMemorySearch, ApiMemoryStats } from './api-memory.ts';
 import { ActivityList } from './events.ts';
 import { Health, HttpError } from './health.ts';
+import { WebhookPayload, WebhookReceived } from './hooks.ts';
 import { MediaInfo, MediaList } from './media.ts';
 import { RpcReply, RpcRequest } from './rpc.ts';
 import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from './v1-chat.ts';
@@ -25,11 +26,15 @@ export interface Route {
   readonly family: RouteFamily;
   /** False only for the two health routes (http-gateway.md §8). */
   readonly rateLimited: boolean;
+  /** Callers show who they are by a signature of what they send; an `Authorization` header of theirs is not looked at. */
+  readonly signed?: true;
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly response?: z.ZodType;
   /** Types of a body that is not JSON, each with what it holds. */
   readonly rawBody?: Readonly<Record<string, string>>;
+  /** Statuses of failure beyond those that follow from the rest. */
+  readonly failures?: readonly number[];
   /** What the answer holds when it is bytes of any type. */
   readonly rawResponse?: string;
   /** Status of success; 200 otherwise. */
@@ -44,6 +49,11 @@ export interface Route {
 }
 
 const document = z.looseObject({});
+const signatureHeaders = {
+  'X-Webhook-Signature':
+    'HMAC of the raw body under the shared secret: hex in either case, bare or behind `sha256=`. Other names by the configuration.',
+  'X-Webhook-Timestamp': 'When it was sent, in Unix seconds; part of what is signed where the configuration says so.',
+};
 const idempotencyKey =
   '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome, unless that was 429 or 503; with another body it is a conflict.';
 
@@ -312,6 +322,34 @@ export const routes = {
     rateLimited: true,
     summary: 'Removes a medium of the caller for good.',
     success: 204,
+  },
+  webhook: {
+    method: 'POST',
+    path: '/hooks/webhook',
+    scope: 'none',
+    family: 'api',
+    rateLimited: true,
+    signed: true,
+    summary:
+      'Takes a webhook of a fixed shape, always signed. It is stored before the answer; the turn or heartbeat that it causes comes later. The path begins with `webhooks.path`.',
+    headers: signatureHeaders,
+    failures: [401, 422],
+    body: WebhookPayload,
+    response: WebhookReceived,
+  },
+  hook: {
+    method: 'POST',
+    path: '/hooks/*path',
+    scope: 'none',
+    family: 'api',
+    rateLimited: true,
+    signed: true,
+    summary:
+      'Takes a webhook of any shape for the first mapping of the configuration that matches. It is stored before the answer; a repeat of a stored one is answered likewise and causes nothing. The path begins with `webhooks.path`.',
+    headers: signatureHeaders,
+    failures: [401],
+    body: z.unknown().describe('Any JSON; the github preset takes forms as well.'),
+    response: WebhookReceived,
   },
   metrics: {
     method: 'GET',

@@ -178,6 +178,49 @@ export const SessionReset = z
   .meta({ id: 'SessionReset' });
 export type SessionReset = z.output<typeof SessionReset>;
 
+const dayTime = z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, 'expected a time of the day as HH:MM');
+
+/** What may be said of heartbeats for all agents and for each; the defaults are in `scheduler.heartbeat`. */
+export const heartbeatFields = {
+  intervalMs: z.int().min(60_000).max(604_800_000).describe('Milliseconds between two beats.'),
+  prompt: z.string().min(1).max(4000).describe('What the agent is told to do in a beat, in place of the built-in words.'),
+  model: ModelName.describe('Model of the beats; `operationModels.heartbeat` of the agent, then its own, otherwise.'),
+  lightContext: z.boolean().describe('Sends the checklist and what has happened alone, without earlier beats and the other files of the workspace.'),
+  ackMaxChars: z
+    .int()
+    .min(0)
+    .max(10_000)
+    .describe('Characters that may stand beside HEARTBEAT_OK in an answer that says that there is nothing to tell.'),
+  activeHours: z
+    .strictObject({
+      start: dayTime.describe('First minute of the day in which beats run, as HH:MM.'),
+      end: dayTime.describe('First minute in which they do not; before `start` it means the next day.'),
+      timeZone: z
+        .string()
+        .max(64)
+        .refine(isTimeZone, 'expected the name of a time zone, such as Europe/Berlin')
+        .optional()
+        .describe('IANA name of their zone; UTC when absent.'),
+    })
+    .refine(({ start, end }) => start !== end, { path: ['end'], error: 'expected another time than `start`' })
+    .describe('When beats by the interval may run; around the clock when absent. What is asked for now runs at any hour.'),
+  toolPolicy: ToolPolicy.describe('Tools of a beat: only what this and the policy of the agent both allow.'),
+  timeoutMs: z.int().min(1000).max(3_600_000).describe('Wall clock of one beat, in milliseconds.'),
+  showOk: z.boolean().describe('Tells the inbox of beats that found nothing, too.'),
+  showAlerts: z.boolean().describe('Tells the inbox what a beat has to say, and of beats that fail.'),
+  alertThreshold: z.int().min(1).max(100).describe('Failures in a row, of those that may pass, from which an alert is raised.'),
+  alertCooldownMs: z.int().min(0).max(604_800_000).describe('Least milliseconds between two alerts of an agent.'),
+};
+
+/** Whether and how an agent looks after things by itself; what is not set is as in `scheduler.heartbeat`. */
+export const AgentHeartbeat = z
+  .strictObject({
+    enabled: z.boolean().default(false).describe('Off: no model is called for a beat, whatever asks for one.'),
+    ...z.strictObject(heartbeatFields).partial().shape,
+  })
+  .meta({ id: 'AgentHeartbeat' });
+export type AgentHeartbeat = z.output<typeof AgentHeartbeat>;
+
 /** One agent, as written under `agents.<id>` in config.yaml and as taken by `agents.create`. */
 export const AgentConfig = z
   .strictObject({
@@ -232,6 +275,9 @@ export const AgentConfig = z
       .strictObject({ reset: SessionReset.prefault({}).describe('When the agent stops seeing what was said before; the messages stay readable.') })
       .prefault({})
       .describe('Conversations of this agent.'),
+    heartbeat: AgentHeartbeat.prefault({}).describe(
+      'Beats: the agent looks at its checklist (HEARTBEAT.md) and at what has happened, without being asked.',
+    ),
     workspace: z
       .strictObject({
         promptFiles: z

@@ -2,6 +2,7 @@ import { createContext, use } from 'react';
 import type { Approvals } from './approvals.ts';
 import type { ChatStore } from './chats.ts';
 import type { Connection } from './connect.ts';
+import type { Inbox } from './inbox.ts';
 import type { LiveEvents } from './live.ts';
 import type { Store } from './store.ts';
 import type { CallHistory } from './past-calls.ts';
@@ -17,6 +18,7 @@ export interface Session extends Connection {
   /** What turns cost, as far as this tab has heard of it. */
   readonly turnCosts: Store<TurnCosts>;
   readonly approvals: Approvals;
+  readonly inbox: Inbox;
   readonly toolActivities: Store<ToolActivities>;
   readonly pastCalls: CallHistory;
   readonly logOut: () => void;

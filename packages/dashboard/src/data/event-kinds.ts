@@ -44,5 +44,12 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'provider:recovered', category: 'Providers' },
   { kind: 'agent:hot_added', category: 'Agents' },
   { kind: 'agent:hot_removed', category: 'Agents' },
+  { kind: 'scheduler:cron_execution_started', category: 'Scheduler' },
+  { kind: 'scheduler:cron_execution_terminal', category: 'Scheduler' },
+  { kind: 'scheduler:heartbeat_wake_admitted', category: 'Scheduler' },
+  { kind: 'scheduler:heartbeat_wake_deferred', category: 'Scheduler' },
+  { kind: 'scheduler:heartbeat_wake_terminal', category: 'Scheduler' },
+  { kind: 'scheduler:heartbeat_alert', category: 'Scheduler' },
+  { kind: 'inbox:message', category: 'Inbox' },
   { kind: 'system:error', category: 'System' },
 ];

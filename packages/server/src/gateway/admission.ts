@@ -4,9 +4,12 @@ import { AppError } from '../kernel/app-error.ts';
 import { bearerOf } from './auth.ts';
 import type { HttpCall } from './http-call.ts';
 
-/** What reads goes on under load, and so does JSON-RPC, which looks at each call. */
+/**
+ * What reads goes on under load, and so does JSON-RPC, which looks at each call. Webhooks are only written down, and some
+ * senders never try again.
+ */
 export function startsWork(route: Route): boolean {
-  return route.method === 'POST' && route.family !== 'rpc';
+  return route.method === 'POST' && route.family !== 'rpc' && route.signed !== true;
 }
 
 /** Clients may send any word for a method; those that mean nothing here share a label. */

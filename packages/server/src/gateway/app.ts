@@ -11,6 +11,7 @@ import type { ResponsesApi } from '../features/responses/api.ts';
 import type { DoorMeter, DoorTracer } from '../features/observability/api.ts';
 import type { TokensApi } from '../features/tokens/api.ts';
 import type { TurnsApi } from '../features/turns/api.ts';
+import type { WebhooksApi } from '../features/webhooks/api.ts';
 import { AppError, toAppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -53,6 +54,7 @@ export interface GatewayDeps {
   readonly media: MediaLibrary;
   readonly responses: ResponsesApi;
   readonly receipts: ReceiptsApi;
+  readonly webhooks: WebhooksApi;
   readonly events: EventsApi;
   readonly sessions: Pick<SessionsApi, 'said' | 'target'>;
   readonly models: Models;
@@ -113,7 +115,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const origins = createOriginPolicy(config);
   const authenticator = createAuthenticator(deps);
   const limiter = createRateLimiter({ ...config.rateLimit, clock, onRefused: deps.meter?.rateLimited });
-  const router = createRouter({ web: config.web.enabled });
+  const router = createRouter({ web: config.web.enabled, hooksPath: deps.webhooks.path });
   const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
   const dashboard = createDashboardRoutes({ web: config.web, homeDir: deps.homeDir, log });
   const eventStreams = createEventStreams({ events: deps.events, clock, log, maxStreams: config.maxEventStreams });
@@ -159,10 +161,13 @@ export function createGateway(deps: GatewayDeps): Gateway {
       if (config.corsOrigins.length > 0) call.vary('origin');
       if (origin !== undefined) allowOrigin(call, origin);
       const found = router.match(call.incoming.method ?? '', call.path);
-      if ('route' in found) call.route = found.route.path;
+      if ('route' in found) {
+        call.route = found.route.path;
+        if (found.route.signed === true) call.challenge = 'Signature';
+      }
       if (origin !== undefined && isPreflight(call)) return answerPreflight(call, 'route' in found ? [found.route.method] : found.allow);
       if (!own && (!('route' in found) || found.route.rateLimited)) {
-        identify(call, address);
+        if (!('route' in found) || found.route.signed !== true) identify(call, address);
         admit(call, address);
       }
       if (!('route' in found)) {

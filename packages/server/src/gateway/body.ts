@@ -20,8 +20,8 @@ export async function readJsonBody(call: HttpCall, limit: number): Promise<unkno
   return parseJson(bytes.toString('utf8'));
 }
 
-/** Reads the raw body; `payload_too_large` as soon as the declared or the counted length passes `limit`. */
-export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
+/** Reads the raw body; `payload_too_large` as soon as the declared or the counted length passes `limit`, `timeout` when it takes too long. */
+export function readBody(call: HttpCall, limit: number, time: { readonly wholeMs: number } = { wholeMs }): Promise<Buffer> {
   const { incoming } = call;
   refuseEncoded(call);
   const declared = incoming.headers['content-length'];
@@ -41,7 +41,7 @@ export function readBody(call: HttpCall, limit: number): Promise<Buffer> {
     const giveUp = (): void => refuse(lateBody(call));
     let pace = setTimeout(() => {
       if (size < minBytes) return giveUp();
-      pace = setTimeout(giveUp, wholeMs - paceMs);
+      pace = setTimeout(giveUp, time.wholeMs - paceMs);
       pace.unref();
     }, paceMs);
     pace.unref();

@@ -14,6 +14,7 @@ import { createApiMemoryRoutes } from './routes/api-memory.ts';
 import { createDocumentRoute } from './routes/documents.ts';
 import { createMetricsRoute } from './routes/metrics.ts';
 import { createHealthRoute } from './routes/health.ts';
+import { createHookRoutes } from './routes/hooks.ts';
 import { createMediaRoutes } from './routes/media.ts';
 import type { McpRoute } from './mcp/route.ts';
 import { createResponseRoute } from './routes/responses/create.ts';
@@ -47,6 +48,7 @@ export function createRouteHandlers(
   const chat = { turns, receipts: deps.receipts, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs };
   const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.enabled });
   const memory = createApiMemoryRoutes(deps.handlers);
+  const hooks = createHookRoutes(deps);
   return {
     apiChat: createApiChatRoute(chat),
     apiChatStream: createApiChatStreamRoute(chat),
@@ -76,6 +78,8 @@ export function createRouteHandlers(
     mcp: parts.mcp.serve,
     mcpStream: parts.mcp.serve,
     mcpEnd: parts.mcp.serve,
+    webhook: hooks.strict,
+    hook: hooks.mapped,
     metrics: createMetricsRoute(deps.metrics),
     asyncapi: createDocumentRoute(documents.asyncapi),
     openapi: createDocumentRoute(documents.openapi),

@@ -72,6 +72,8 @@ export class HttpCall {
   endStream: ((error: AppError) => void) | undefined;
   /** In place of the catalogue's status, for failures of the transfer itself. */
   failureStatus: number | undefined;
+  /** What a 401 asks for. */
+  challenge: 'Bearer' | 'Signature' = 'Bearer';
   /** Declared path of the route that answers; undefined where there is none. */
   route: string | undefined;
   /** When an answer was first seen complete but not yet taken by the client. */

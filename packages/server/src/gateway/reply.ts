@@ -68,7 +68,7 @@ export function sendError(call: HttpCall, failure: unknown, log: Log, status?: n
   }
   const retryAfter = retryAfterSeconds(error);
   if (retryAfter !== undefined) call.setHeader('retry-after', String(retryAfter));
-  if (error.code === 'unauthenticated') call.setHeader('www-authenticate', 'Bearer');
+  if (error.code === 'unauthenticated') call.setHeader('www-authenticate', call.challenge);
   sendJson(call, status ?? call.failureStatus ?? error.entry.http, errorBody(call.family, error, call.requestId));
 }
 

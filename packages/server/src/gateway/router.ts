@@ -1,5 +1,6 @@
 import { type Route, type RouteName, routes } from '@gatehouse/contract';
 import { RegExpRouter } from 'hono/router/reg-exp-router';
+import { declaredHooksPath } from './routes/hooks.ts';
 
 export interface RouteMatch {
   readonly name: RouteName;
@@ -17,7 +18,7 @@ export interface Router {
  * Matches the raw path, exactly as it was sent: `//health`, `/health/` or `/%68ealth` are other paths, and no encoding can
  * lead into a route that a check in front of it did not see.
  */
-export function createRouter({ web }: { readonly web: boolean }): Router {
+export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly web: boolean; readonly hooksPath?: string }): Router {
   const router = new RegExpRouter<RouteName>();
   const methods = new Set<string>();
   /** Routes without a variable part, which are nearly all, by method and path. */
@@ -26,11 +27,15 @@ export function createRouter({ web }: { readonly web: boolean }): Router {
     // Without the web part there is no dashboard and nothing below /api (http-gateway.md §4.6).
     if (!web && (/^\/(api|assets)\//.test(route.path) || route.path === '/')) continue;
     methods.add(route.method);
-    if (!/[:*]/.test(route.path)) exact.set(`${route.method} ${route.path}`, { name, route, params: {} });
-    router.add(route.method, route.path.replace(/\*(\w+)$/, ':$1{.+}'), name);
+    const path = route.signed === true ? `${hooksPath}${route.path.slice(declaredHooksPath.length)}` : route.path;
+    // One beside a variable part of the same place would be ambiguous to the router.
+    if (!/[:*]/.test(path)) exact.set(`${route.method} ${path}`, { name, route, params: {} });
+    else router.add(route.method, path.replace(/\*(\w+)$/, ':$1{.+}'), name);
   }
 
   function find(method: string, path: string): RouteMatch | undefined {
+    const known = exact.get(`${method} ${path}`);
+    if (known !== undefined) return known;
     const [handlers, values] = router.match(method, path);
     const hit = handlers[0];
     if (hit === undefined) return undefined;
@@ -46,7 +51,7 @@ export function createRouter({ web }: { readonly web: boolean }): Router {
   return {
     match(method, path) {
       const asked = method === 'HEAD' ? 'GET' : method;
-      const match = exact.get(`${asked} ${path}`) ?? find(asked, path);
+      const match = find(asked, path);
       if (match !== undefined) return match;
       const allow = [...methods].filter((other) => find(other, path) !== undefined);
       return { allow: allow.includes('GET') ? [...allow, 'HEAD'] : allow };

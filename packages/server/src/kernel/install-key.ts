@@ -10,7 +10,9 @@ export type KeyPurpose =
   /** Markers around untrusted text of `/v1`. */
   | 'fence'
   /** Headers of stored MCP servers in the database. */
-  | 'mcp';
+  | 'mcp'
+  /** When in their interval the heartbeats of agents lie, and digests of the configuration that one was stopped under. */
+  | 'heartbeat';
 
 /** The root key of an installation. It never shows itself: not in logs, not in JSON, not in the inspector. */
 export class InstallKey {

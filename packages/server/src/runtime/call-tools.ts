@@ -12,6 +12,7 @@ import type { ActivityOutcome, ToolActivity } from './tool-activity.ts';
 import type { ToolGate } from './tool-gate.ts';
 import type { Tool, ToolResult } from './tool.ts';
 import { authorityOf, refuseTool } from './tool-policy.ts';
+import type { StepLedger } from './step-ledger.ts';
 import { toolsByName } from './tools-by-name.ts';
 import type { TurnInput } from './turn.ts';
 
@@ -38,6 +39,8 @@ export interface ToolRun {
   readonly added?: readonly ModelMessage[];
   /** Tools that the model is told of from its next step on. */
   readonly loaded?: Set<Tool>;
+  /** Of a turn that another process can go on with. */
+  readonly ledger?: StepLedger;
 }
 
 const maxCallsPerStep = 64;
@@ -76,9 +79,14 @@ function isPure(run: ToolRun, call: ToolCall | undefined): boolean {
 }
 
 async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall, before: readonly ModelMessage[]): Promise<ModelMessage> {
+  const known = run.ledger?.resultOf(call);
+  if (known !== undefined) return known;
   const result = await resultOf(deps, run, call, before);
   for (const tool of result.loads ?? []) run.loaded?.add(tool);
-  return toMessage(call, { ...result, content: await toText(deps, run, call, result) });
+  const message = toMessage(call, { ...result, content: await toText(deps, run, call, result) });
+  // Of a call that the stop of its turn cut off nobody knows what it did.
+  if (run.ledger !== undefined && !(run.signal.aborted && result.isError === true)) await run.ledger.end(call, message);
+  return message;
 }
 
 /** A result as the model reads it and as it is stored: without secrets, bounded, and fenced where it is from outside. */
@@ -139,7 +147,10 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
       return failure(refused.message);
     }
     finished = deps.activity?.(input, call, description);
-    if (tool.effect === 'once') await run.beforeOnce();
+    if (tool.effect === 'once') {
+      await run.beforeOnce();
+      if (run.ledger !== undefined) await run.ledger.begin(call);
+    }
     // Since it was looked at first, an approval and the row were waited for.
     if (signal.aborted) return failure(stoppedBefore);
     const result = await runTool(deps, {

@@ -13,7 +13,8 @@ import { createLoopDetector } from './loop-detection.ts';
 import { createPlanCall } from './plan-call.ts';
 import { toolSpec } from './tool-spec.ts';
 import type { Tool } from './tool.ts';
-import type { CallRecord, RunTurn, TurnInput, TurnResult, TurnSink } from './turn.ts';
+import { stepLedger } from './step-ledger.ts';
+import type { CallRecord, RunTurn, TurnInput, TurnLedger, TurnPast, TurnResult, TurnSink } from './turn.ts';
 import { budgetExceeded, circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
 import { TurnStop } from './turn-stop.ts';
 
@@ -62,6 +63,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     let messages = input.messages;
     let system = input.system;
     let overflows = 0;
+    const { ledger } = input;
+    if (ledger?.past !== undefined) {
+      if (ledger.past.begun !== undefined) await finishBegun(ledger, ledger.past.begun);
+      messages = [...messages, ...progress.added];
+    }
     for (;;) {
       if (stop.cause !== undefined) return turnEnds[stop.cause];
       if (progress.steps >= agent.maxSteps) return turnEnds.maxSteps;
@@ -104,7 +110,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           ...(options !== undefined && { options }),
         };
         const onAttempt = (attempt: Attempt) => {
-          const record = toCallRecord(attempt, 'interactive');
+          const record = toCallRecord(attempt, input.operation ?? 'interactive');
           progress.calls.push(record);
           progress.usedTokens += attempt.usage.input + attempt.usage.output;
           // After the settlement comes what a call used that ended too late for its turn.
@@ -150,12 +156,14 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       const { own, client } = divideCalls(calls, clientNames);
       if (answer.text !== '') progress.texts.push(answer.text);
       const loaded = new Set<Tool>();
+      const ledgerStep = ledger === undefined ? undefined : { number: progress.steps, text: answer.text, calls, records: progress.calls };
       const run = {
         input: ownTools === input.tools ? input : { ...input, tools: ownTools },
         signal: stop.signal,
         beforeOnce,
         added: progress.added,
         loaded,
+        ...(ledgerStep !== undefined && ledger !== undefined && { ledger: stepLedger(ledger, ledgerStep, []) }),
       };
       const results = await callTools(deps, run, own);
       const added = loaded.size === 0 ? [] : [...loaded].filter((tool) => !ownTools.includes(tool) && !clientNames.has(tool.name));
@@ -174,7 +182,18 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       const step: ModelMessage[] = [{ role: 'assistant', content: answer.text, toolCalls: calls }, ...results];
       progress.added.push(...step);
       if (verdict === 'loop') return turnEnds.contextLoop;
+      if (ledgerStep !== undefined && stop.cause === undefined) await ledger?.finish(ledgerStep, step);
       messages = [...messages, ...step];
+    }
+
+    /** The calls of a step that a crash came into: those that ran are known, the others run now. */
+    async function finishBegun(kept: TurnLedger, { text, calls, results: known }: NonNullable<TurnPast['begun']>): Promise<void> {
+      const step = { number: progress.steps, text, calls, records: progress.calls };
+      if (text !== '') progress.texts.push(text);
+      const run = { input, signal: stop.signal, beforeOnce, added: progress.added, ledger: stepLedger(kept, step, known) };
+      const messagesOfStep: ModelMessage[] = [{ role: 'assistant', content: text, toolCalls: calls }, ...(await callTools(deps, run, calls))];
+      progress.added.push(...messagesOfStep);
+      if (stop.cause === undefined) await kept.finish(step, messagesOfStep);
     }
   }
 
@@ -188,7 +207,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
   return async (input, sink) => {
     const [primary] = input.models;
     if (primary === undefined) throw new RangeError('a turn needs a model');
-    const progress: Progress = { added: [], texts: [], calls: [], steps: 0, usedTokens: 0, model: primary };
+    const progress = progressFrom(input.ledger?.past, primary);
     const admission = breakers.admit(input.agentId, input.agent.circuitBreaker);
     if (!('settle' in admission)) return toResult(progress, circuitOpen(admission.retryAfterMs));
     let end: TurnEnd = turnEnds.internal;
@@ -205,6 +224,13 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     if (end === turnEnds.stop && input.background !== undefined && deps.background?.isPending(input) === true) end = turnEnds.backgroundPending;
     return toResult(progress, end);
   };
+}
+
+function progressFrom(past: TurnPast | undefined, model: ModelInfo): Progress {
+  if (past === undefined) return { added: [], texts: [], calls: [], steps: 0, usedTokens: 0, model };
+  const { messages, steps, usedTokens } = past;
+  const texts = messages.flatMap(({ role, content }) => (role === 'assistant' && content !== '' ? [content] : []));
+  return { added: [...messages], texts, calls: [], steps, usedTokens, model };
 }
 
 function toResult(progress: Progress, end: TurnEnd): TurnResult {

@@ -128,6 +128,14 @@ export function refuseTool(tool: Pick<Tool, 'name' | 'risk'>, agent: PolicyView,
   return undefined;
 }
 
+/** Those of the tools that a further policy allows too; what discovery does is the agent's own business. */
+export function restrictTools(tools: readonly Tool[], { profile, allow, deny }: AgentConfig['tools']): readonly Tool[] {
+  const named = profiles[profile];
+  const isAllowed = named === 'all' ? () => true : compilePatterns([...named, ...allow]);
+  const isDenied = compilePatterns(deny);
+  return tools.filter(({ name }) => !isDenied(name) && (isAllowed(name) || loopTools.has(name)));
+}
+
 /**
  * The tools that a turn of this agent and authority is told of, in their own order; one list for all turns of the same.
  * Those that are only found by `discover_tools` are in `deferredBy` of that tool, which is then the last of the list.

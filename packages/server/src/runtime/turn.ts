@@ -35,9 +35,42 @@ export interface TurnInput {
   readonly maxTokens?: number;
   /** Writes the turn's open row before a tool of class `once` runs, with the tasks whose results the turn was told until then; called before each. */
   readonly beforeOnce?: (told: readonly string[]) => Promise<void>;
+  /** Keeps what the turn does step by step, so that another process can go on with it. */
+  readonly ledger?: TurnLedger;
+  /** What the calls are booked as; `interactive` when absent. */
+  readonly operation?: OperationType;
   /** Caps over agent and time; without it only `agent.budgets.perTurnTokens` holds. */
   readonly budget?: TurnBudget;
   readonly signal: AbortSignal;
+}
+
+/** What a turn has done before this run of it. */
+export interface TurnPast {
+  /** Of the steps that are finished. */
+  readonly messages: readonly ModelMessage[];
+  readonly steps: number;
+  readonly usedTokens: number;
+  /** A step whose answer is known, and some of the results: its calls are not asked for again. */
+  readonly begun?: { readonly text: string; readonly calls: readonly ToolCall[]; readonly results: readonly ModelMessage[] };
+}
+
+/** A step whose calls are about to run, or have run; `records` are all model calls of this run so far. */
+export interface LedgerStep {
+  readonly number: number;
+  readonly text: string;
+  readonly calls: readonly ToolCall[];
+  readonly records: readonly CallRecord[];
+}
+
+/** Every function rejects when the turn is another process's by now: then nothing more is done. */
+export interface TurnLedger {
+  readonly past?: TurnPast;
+  /** Before a call of class `once` runs: from here on it counts as done, or as unknown after a crash. */
+  begin(step: LedgerStep, call: ToolCall): Promise<void>;
+  /** After it ran. */
+  end(call: ToolCall, result: ModelMessage): Promise<void>;
+  /** After all calls of a step; `messages` are the answer and the results. */
+  finish(step: LedgerStep, messages: readonly ModelMessage[]): Promise<void>;
 }
 
 /** Where a turn's stream goes; see ModelSink for `text`, `flush` and `drained`. Absent when nobody reads along. */

@@ -10,7 +10,7 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
 import { mergePatch, withoutNulls } from '../../kernel/merge-patch.ts';
-import type { Agent, AgentsApi } from './api.ts';
+import type { Agent, AgentsApi, ConfigureAgent } from './api.ts';
 import { type AgentRow, deleteAgent, insertAgent, listAgents, saveAgent } from './store.ts';
 
 type AgentMethods = HandlersOf<`agents.${'list' | 'create' | 'get' | 'update' | 'delete' | 'suspend' | 'resume'}`>;
@@ -28,10 +28,14 @@ export interface AgentsDeps {
   readonly knowsModel: (name: string) => boolean;
   /** An agent is gone: what still runs for it ends. */
   readonly removed: (agentId: string) => void;
+  /** An agent was created, configured, suspended, resumed or deleted. */
+  readonly changed: (agentId: string) => void;
 }
 
 /** Agents of config.yaml with the changes stored over them, and agents that exist in the database only. Read from memory, written through. */
-export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: AgentsApi; readonly methods: AgentMethods }> {
+export async function createAgents(
+  deps: AgentsDeps,
+): Promise<{ readonly api: AgentsApi; readonly methods: AgentMethods; readonly configure: ConfigureAgent }> {
   const configured = new Map(Object.entries(deps.configured));
   if (!configured.has(deps.defaultId)) configured.set(deps.defaultId, AgentConfig.parse({}));
   const agents = new Map<string, Agent>();
@@ -91,6 +95,7 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
       ['config.model', config.model],
       ...config.fallbackModels.map((name, index): [string, string] => [`config.fallbackModels.${index}`, name]),
     ];
+    named.push(['config.heartbeat.model', config.heartbeat.model]);
     for (const [operation, choice] of Object.entries(config.operationModels)) named.push([`config.operationModels.${operation}.model`, choice.model]);
     const issues = named
       .filter(([, name]) => name !== undefined && !deps.knowsModel(name))
@@ -118,8 +123,25 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
     });
     stored.set(agent.id, next.stored);
     announceAudit(deps.bus, audit);
-    return put(agent.id, agent.source, next.config, next.suspended);
+    const changed = put(agent.id, agent.source, next.config, next.suspended);
+    deps.changed(agent.id);
+    return changed;
   }
+
+  /** The agent as it would be with these keys changed. */
+  function merge(agentId: string, patch: Readonly<Record<string, unknown>>, call: CallContext) {
+    const agent = visible(agentId, call);
+    const change = mergePatch(stored.get(agentId) ?? {}, patch);
+    const config = parsePatched(mergePatch(configured.get(agentId) ?? {}, change), patch);
+    checkModels(config);
+    return { agent, next: { config, stored: change, suspended: agent.suspended } };
+  }
+
+  const configure: ConfigureAgent = ({ agentId, patch, action }, call) =>
+    inTurn(() => {
+      const { agent, next } = merge(agentId, patch, call);
+      return save(call, agent, next, action);
+    });
 
   function setSuspended(call: CallContext, agentId: string, suspended: boolean): Promise<Agent> {
     return inTurn(async () => {
@@ -173,19 +195,14 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
         const agent = put(agentId, 'stored', config, false);
         announceAudit(deps.bus, audit);
         deps.bus.emit('agent:hot_added', { agentId, timestamp: atMs });
+        deps.changed(agentId);
         return { agentId, config, created: true as const, workspaceDir: agent.workspaceDir };
       }),
 
-    'agents.update': ({ agentId, config: patch, dryRun }, call) =>
-      inTurn(async () => {
-        const agent = visible(agentId, call);
-        const change = mergePatch(stored.get(agentId) ?? {}, patch);
-        const config = parsePatched(mergePatch(configured.get(agentId) ?? {}, change), patch);
-        checkModels(config);
-        if (dryRun) return { agentId, config, updated: false, dryRun: true as const };
-        await save(call, agent, { config, stored: change, suspended: agent.suspended }, 'agents.update');
-        return { agentId, config, updated: true };
-      }),
+    'agents.update': async ({ agentId, config: patch, dryRun }, call) => {
+      if (dryRun) return inTurn(async () => ({ agentId, config: merge(agentId, patch, call).next.config, updated: false, dryRun: true as const }));
+      return { agentId, config: (await configure({ agentId, patch, action: 'agents.update' }, call)).config, updated: true };
+    },
 
     'agents.delete': ({ agentId }, call) =>
       inTurn(async () => {
@@ -199,6 +216,7 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
         agents.delete(agentId);
         stored.delete(agentId);
         deps.removed(agentId);
+        deps.changed(agentId);
         announceAudit(deps.bus, audit);
         deps.bus.emit('agent:hot_removed', { agentId, timestamp: atMs });
         return { agentId, deleted: true as const };
@@ -208,7 +226,7 @@ export async function createAgents(deps: AgentsDeps): Promise<{ readonly api: Ag
     'agents.resume': async ({ agentId }, call) => ({ agentId: (await setSuspended(call, agentId, false)).id, resumed: true as const }),
   };
 
-  return { api, methods };
+  return { api, methods, configure };
 }
 
 function parsePatched(merged: Record<string, unknown>, patch: Readonly<Record<string, unknown>>): AgentConfig {

@@ -17,3 +17,9 @@ export interface AgentsApi {
   /** The agent that a caller may use: `not_found` when unknown or outside the token's list, `precondition_failed` when suspended. */
   usable(agentId: string | undefined, call: CallContext): Agent;
 }
+
+/** Changes keys of an agent's configuration and stores that with an audit row of this action; errors name the keys below `config`. */
+export type ConfigureAgent = (
+  change: { readonly agentId: string; readonly patch: Readonly<Record<string, unknown>>; readonly action: string },
+  call: CallContext,
+) => Promise<Agent>;

@@ -22,7 +22,7 @@ export interface Budgets extends AsyncDisposable {
   readonly methods: ReturnType<typeof createBudgetMethods>;
   readonly work: ModelWork;
   /** For one turn of an agent; what it may cost under a cap in money goes to `store` first. */
-  budgetOf(agentId: string, store: ReserveStore): TurnBudget;
+  budgetOf(agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }): TurnBudget;
 }
 
 /** Hard caps, the model calls outside of turns, and what was spent. To be made after calls that a crash lost are booked: they count. */
@@ -46,7 +46,7 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
   return {
     methods: createBudgetMethods({ db, clock, ledger, agents, turnsOf: deps.turnsOf }),
     work: createModelWork(deps, ledger),
-    budgetOf: (agentId, store) => new LedgerBudget(ledger, agentId, store),
+    budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
     [Symbol.asyncDispose]: () => billing[Symbol.asyncDispose](),
   };
 }

@@ -9,12 +9,14 @@ export class LedgerBudget implements TurnBudget {
   readonly #ledger: Ledger;
   readonly #agentId: string;
   readonly #store: ReserveStore;
-  readonly #turn: TurnUse = { tokens: 0, nano: 0, heldTokens: 0, heldNano: 0 };
+  readonly #turn: TurnUse;
 
-  constructor(ledger: Ledger, agentId: string, store: ReserveStore) {
+  /** `used`: what the turn used before another process went on with it. */
+  constructor(ledger: Ledger, agentId: string, store: ReserveStore, used: Amount = { tokens: 0, nano: 0 }) {
     this.#ledger = ledger;
     this.#agentId = agentId;
     this.#store = store;
+    this.#turn = { tokens: used.tokens, nano: used.nano, heldTokens: 0, heldNano: 0 };
   }
 
   reserve(need: CallNeed): Reservation | BudgetRefusal | undefined {

@@ -1,6 +1,7 @@
-import type { FinishReason, SessionKeyObject, TokensUsed, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, FinishReason, OperationType, SessionKeyObject, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { TaskMarks } from '../background/api.ts';
+import type { WorkClaim, WorkEnd } from '../durable/api.ts';
 import type { ReceiptRow } from '../receipts/api.ts';
 import type { ResponseRow } from '../responses/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
@@ -106,7 +107,63 @@ export interface Reentry {
  */
 export type Reenter = (request: Reentry, call: CallContext) => Promise<TurnOutcome | undefined>;
 
+/** A turn that belongs to a piece of durable work, and survives the process that runs it. */
+export interface DurableTurn {
+  /** Of the work item: every write of the turn is refused once the claim is another's. */
+  readonly workId: WorkClaim['id'];
+  readonly owner: WorkClaim['owner'];
+  readonly fence: WorkClaim['fence'];
+  readonly origin: Extract<TurnOrigin, 'webhook' | 'cron' | 'heartbeat' | 'subagent' | 'graph'>;
+  /** Made by the feature from its own record, never from what came in. */
+  readonly target: ConversationTarget;
+  /** The same whenever the work is resumed. */
+  readonly message: string;
+  /** Text from outside that belongs to the message; it is fenced here. */
+  readonly fenced?: { readonly text: string; readonly source: string };
+  /** As a configuration names one; else that of `operation`, else the agent's. */
+  readonly model?: string;
+  /** Lowers the agent's `turnTimeoutMs`, or raises it. */
+  readonly timeoutMs?: number;
+  /** Tools that both this policy and the agent's allow. */
+  readonly toolPolicy?: ToolPolicy;
+  readonly cacheRetention?: AgentConfig['cacheRetention'];
+  /** Only the last exchanges of the conversation are sent, without notes of earlier ones; all when absent. */
+  readonly historyTurns?: number;
+  /** Neither memories nor skills are looked for, and of the prompt files only those of the origin are sent. */
+  readonly lightContext?: boolean;
+  /** Whether question and answer are kept in the conversation; a function decides by the answer. */
+  readonly kept: boolean | ((outcome: TurnOutcome) => boolean);
+  /** What the calls are booked as. */
+  readonly operation: OperationType;
+  /** What becomes of the work: committed with the turn, all or none. */
+  readonly settle: (outcome: TurnOutcome) => TurnSettlement;
+}
+
+export type TurnSettlement = {
+  readonly errorKind?: string;
+  /** Rows that must be kept or lost together with the turn. */
+  readonly alongside?: AlongsideRows;
+} & (
+  | { readonly state: WorkEnd; readonly result?: unknown }
+  /** To be tried again as a new turn; becomes `failed` when this one began to do what must not be repeated. */
+  | { readonly retryAfterMs: number; readonly errorKind: string }
+);
+
+export interface DurableOutcome extends TurnOutcome {
+  /** False: the claim is another's by now, nothing was kept, and nothing may be sent. */
+  readonly settled: boolean;
+  /** What the work item became: `accepted` when it is to be tried again. */
+  readonly state: WorkEnd | 'accepted';
+}
+
 export interface TurnsApi {
+  /**
+   * Runs the turn of a piece of durable work in its conversation's lane, or goes on with it after its last finished step. After a
+   * crash inside a tool of class `once` it ends as `unknown`, which its conversation is told, and after three resumes as `failed`.
+   * Rejects with an `AppError` when it could not begin (the handler tries again), and with `unavailable` when the daemon stops: then
+   * the next start goes on with it.
+   */
+  durable(turn: DurableTurn, call: CallContext): Promise<DurableOutcome>;
   /** One turn in the conversation of `address`. Resolves after the commit is synced. */
   execute(request: TurnRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
   /** One `/v1` completion; `not_found` with "Model not found: <model>" when the model is unknown. */

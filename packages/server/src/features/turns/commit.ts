@@ -4,6 +4,7 @@ import { totalCost } from '../../llm/price.ts';
 import { encodeAttachments, encodeToolColumn } from '../../runtime/stored-message.ts';
 import type { CallRecord, TurnResult } from '../../runtime/turn.ts';
 import type { TurnOutcome } from './api.ts';
+import type { TurnTotals } from './ledger.ts';
 import type { ModelCallRow, TurnCommit, TurnRow, TurnState } from './store.ts';
 
 /** What is known of a turn when it begins. */
@@ -43,14 +44,21 @@ function costOf(calls: readonly CallRecord[]): number | null {
   return nano / 1e9;
 }
 
-/** What a caller is told of a turn that ended. */
-export function toOutcome(row: TurnStart, result: TurnResult): TurnOutcome {
+function withTokens({ input, output }: ReturnType<typeof tokensOf>, before: TurnTotals) {
+  const all = { input: input + before.inputTokens, output: output + before.outputTokens };
+  return { ...all, total: all.input + all.output };
+}
+
+const withCost = (usd: number | null, { costNano }: TurnTotals) => (usd === null || costNano === null ? null : usd + costNano / 1e9);
+
+/** What a caller is told of a turn that ended; `before`: what earlier processes used for it. */
+export function toOutcome(row: TurnStart, result: TurnResult, before?: TurnTotals): TurnOutcome {
   return {
     finishReason: result.finishReason,
     text: result.text,
-    tokensUsed: tokensOf(result.calls),
+    tokensUsed: before === undefined ? tokensOf(result.calls) : withTokens(tokensOf(result.calls), before),
     cachedInput: result.calls.reduce((sum, call) => sum + call.usage.cacheRead, 0),
-    costUsd: costOf(result.calls),
+    costUsd: before === undefined ? costOf(result.calls) : withCost(costOf(result.calls), before),
     model: `${result.model.provider}/${result.model.modelId}`,
     ...(result.clientCalls !== undefined && { clientCalls: result.clientCalls }),
     ...(result.failure !== undefined && { failure: result.failure }),

@@ -51,4 +51,31 @@ export const turnMigrations: readonly Migration[] = [
     id: '022-turn-budgets',
     up: [`ALTER TABLE model_call ADD COLUMN conversation_ref TEXT`, `ALTER TABLE turn ADD COLUMN reserved_nano INTEGER`],
   },
+  {
+    id: '035-turn-ledger',
+    up: [
+      `CREATE TABLE durable_turn (
+        work_id TEXT PRIMARY KEY,
+        turn_id TEXT NOT NULL UNIQUE,
+        resumes INTEGER NOT NULL,
+        first_call_id INTEGER
+      ) WITHOUT ROWID`,
+      `CREATE TABLE turn_step (
+        turn_id TEXT NOT NULL,
+        step INTEGER NOT NULL,
+        finished INTEGER NOT NULL,
+        messages_json TEXT NOT NULL,
+        PRIMARY KEY (turn_id, step)
+      ) WITHOUT ROWID`,
+      `CREATE TABLE turn_intent (
+        op_key TEXT PRIMARY KEY,
+        turn_id TEXT NOT NULL,
+        step INTEGER NOT NULL,
+        call_id TEXT NOT NULL,
+        tool_name TEXT NOT NULL,
+        result_json TEXT
+      ) WITHOUT ROWID`,
+      `CREATE INDEX turn_intent_by_turn ON turn_intent (turn_id)`,
+    ],
+  },
 ];

@@ -1,3 +1,4 @@
+import type { OperationType } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Identity } from '../../kernel/call-context.ts';
 import type { ModelInfo } from '../../llm/model.ts';
@@ -60,6 +61,17 @@ export function ownModel(agent: Agent, models: Models): ModelInfo {
   const name = agent.config.model;
   if (name === undefined) return models.defaultModel();
   return models.resolve(name) ?? unknownModel(agent, name);
+}
+
+/** The models of a turn that nobody is reading: the one that it names, that of its operation, or the agent's own. */
+export function modelsForOperation(
+  agent: Agent,
+  models: Models,
+  { model, operation }: { readonly model?: string | undefined; readonly operation: OperationType },
+): readonly ModelInfo[] {
+  const name = model ?? agent.config.operationModels[operation]?.model;
+  if (name === undefined) return modelsFor(agent, models, ownModel(agent, models));
+  return modelsFor(agent, models, models.resolve(name, ownModel(agent, models).provider) ?? unknownModel(agent, name));
 }
 
 function unknownModel({ id }: Agent, name: string): never {

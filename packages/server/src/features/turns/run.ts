@@ -1,4 +1,4 @@
-import type { AgentConfig, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, OperationType, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -10,7 +10,7 @@ import { Roster } from '../../kernel/roster.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../llm/model.ts';
 import type { BackgroundRights } from '../../runtime/background.ts';
 import type { Tool } from '../../runtime/tool.ts';
-import type { RunTurn, TurnInput, TurnSink } from '../../runtime/turn.ts';
+import type { RunTurn, TurnInput, TurnResult, TurnSink } from '../../runtime/turn.ts';
 import type { Agent } from '../agents/api.ts';
 import type { BackgroundApi } from '../background/api.ts';
 import type { ReserveStore, TurnBudget } from '../budgets/api.ts';
@@ -19,6 +19,7 @@ import type { ConversationTarget } from '../sessions/api.ts';
 import type { InjectedSkills, SkillsApi } from '../skills/api.ts';
 import type { Alongside, AlongsideRows, TurnOutcome } from './api.ts';
 import { createAnnouncer } from './announce.ts';
+import type { DurableRun } from './durable.ts';
 import { type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
 import { OpenRow } from './open-row.ts';
 import { putInFront } from './in-front.ts';
@@ -35,7 +36,7 @@ export interface RunDeps {
   readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
   readonly background: Pick<BackgroundApi, 'told' | 'release'>;
   /** The caps that a turn of the agent is held against. */
-  readonly budgetOf: (agentId: string, store: ReserveStore) => TurnBudget;
+  readonly budgetOf: (agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }) => TurnBudget;
 }
 
 /** A turn with everything decided: what is left is to run it and to write it down. */
@@ -63,6 +64,8 @@ export interface Run {
   readonly alongside?: Alongside | undefined;
   /** Of a kept turn: what it may do in the background, and by whose rights it acts. */
   readonly background?: BackgroundRights | undefined;
+  /** Of a turn that survives its process; it decides itself what is kept. */
+  readonly durable?: DurableRun | undefined;
 }
 
 export interface Runs {
@@ -78,9 +81,9 @@ export function createRuns(deps: RunDeps): Runs {
   const announce = createAnnouncer(deps);
 
   async function run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
-    const { target, agent, origin, alongside } = turn;
-    const turnId = newId('tn');
-    const startedAtMs = deps.clock.now();
+    const { target, agent, origin, alongside, durable } = turn;
+    const turnId = durable?.start.id ?? newId('tn');
+    const startedAtMs = durable?.start.startedAtMs ?? deps.clock.now();
     const controller = new AbortController();
     const abort = () => controller.abort(call.signal.reason);
     if (call.signal.aborted) abort();
@@ -88,7 +91,8 @@ export function createRuns(deps: RunDeps): Runs {
     const leave = controllers.join(controller);
     try {
       const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId: call.traceId, origin };
-      announce.received(about, target.principalId, turn.question.text, origin === 'background' ? origin : call.identity.principalId, startedAtMs);
+      if (durable?.isResumed !== true)
+        announce.received(about, target.principalId, turn.question.text, origin === 'background' ? origin : call.identity.principalId, startedAtMs);
       const start: TurnStart = {
         id: turnId,
         conversationRef: target.ref,
@@ -107,7 +111,7 @@ export function createRuns(deps: RunDeps): Runs {
         turnId,
         traceId: call.traceId,
         agentId: agent.id,
-        agent: interactive(agent.config),
+        agent: forOperation(agent.config, durable?.turn.operation),
         origin,
         models: turn.models,
         system: turn.system,
@@ -123,19 +127,25 @@ export function createRuns(deps: RunDeps): Runs {
           agentCaller: { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref },
         },
         signal: controller.signal,
-        beforeOnce: (told) => row.beforeOnce(told),
-        budget: deps.budgetOf(agent.id, row),
+        ...(durable === undefined
+          ? { beforeOnce: (told: readonly string[]) => row.beforeOnce(told) }
+          : { ledger: durable.ledger, operation: durable.turn.operation }),
+        budget: deps.budgetOf(agent.id, durable?.ledger ?? row, durable?.used),
         ...(turn.background !== undefined && { background: turn.background }),
         ...(turn.temperature !== undefined && { temperature: turn.temperature }),
         ...(turn.maxTokens !== undefined && { maxTokens: turn.maxTokens }),
         ...(turn.clientTools !== undefined && { clientTools: turn.clientTools }),
         ...(turn.options !== undefined && { options: turn.options }),
       };
-      const result = await deps.runTurn(input, announce.streaming(sink, about, target.principalId));
-      const outcome = toOutcome(start, result);
-      const commit = toCommit(start, result, deps.clock.now(), turn.kept ? turn.question : undefined);
-      const rows = withTold(alongside?.ended?.(outcome, result.messages, turn.brought), result.told);
-      const { created } = await committed(rows === undefined ? commit : { ...commit, alongside: rows }, result.told);
+      const left = durable?.resultOfLeft(turn.models);
+      const result = left ?? (await deps.runTurn(input, announce.streaming(sink, about, target.principalId)));
+      const outcome = durable === undefined ? toOutcome(start, result) : durable.outcomeOf(result);
+      const stored =
+        durable === undefined
+          ? await commitBound(turn, start, result, outcome)
+          : await durable.commit(result, outcome, turn.question, controller.signal);
+      if (stored === undefined) return outcome;
+      const { created } = stored;
       deps.skills.ended({ agentId: agent.id, turnId, principalId: target.principalId, injected: turn.skills }, result);
       if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
       announce.used(result.calls, about, target.principalId);
@@ -145,6 +155,12 @@ export function createRuns(deps: RunDeps): Runs {
       leave();
       call.signal.removeEventListener('abort', abort);
     }
+  }
+
+  function commitBound(turn: Run, start: TurnStart, result: TurnResult, outcome: TurnOutcome): Promise<{ readonly created: boolean }> {
+    const commit = toCommit(start, result, deps.clock.now(), turn.kept ? turn.question : undefined);
+    const rows = withTold(turn.alongside?.ended?.(outcome, result.messages, turn.brought), result.told);
+    return committed(rows === undefined ? commit : { ...commit, alongside: rows }, result.told);
   }
 
   /** What the turn was told of the background counts as told with the turn, or not at all. */
@@ -173,8 +189,8 @@ function withTold(rows: AlongsideRows | undefined, told: readonly string[] | und
   return told === undefined ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...told], state: 'told' } };
 }
 
-/** The configuration as conversations see it: a deadline of their own wins over the common one. */
-function interactive(config: AgentConfig): AgentConfig {
-  const timeoutMs = config.operationModels.interactive?.timeoutMs;
+/** The configuration as the operation sees it: a deadline of its own wins over the common one. */
+function forOperation(config: AgentConfig, operation: OperationType = 'interactive'): AgentConfig {
+  const timeoutMs = config.operationModels[operation]?.timeoutMs;
   return timeoutMs === undefined ? config : { ...config, modelTimeoutMs: timeoutMs };
 }

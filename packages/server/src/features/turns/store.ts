@@ -143,20 +143,20 @@ export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCall
   for (const call of calls) await tx.run(insertCall, { ...call, ...of });
 }
 
-const setReserve = query<{ id: string; reservedNano: number; model: string }>(({ db, p }) =>
+const reserveQuery = query<{ id: string; reservedNano: number; model: string }>(({ db, p }) =>
   db
     .updateTable('turn')
     .set({ reserved_nano: p('reservedNano'), model: p('model') })
     .where('id', '=', p('id')),
 );
 
-/** A further call of a turn under a cap in money: its open row says what the turn may have cost by then. */
-export const reserveForTurn = operation(
-  'turns.reserve',
-  async (tx, input: { readonly id: string; readonly reservedNano: number; readonly model: string }): Promise<void> => {
-    await tx.run(setReserve, input);
-  },
-);
+/** The open row says what the turn may have cost by then. Part of `reserveForDurable`. */
+export async function setReserve(tx: Tx, input: { readonly id: string; readonly reservedNano: number; readonly model: string }): Promise<void> {
+  await tx.run(reserveQuery, input);
+}
+
+/** A further call of a turn under a cap in money. */
+export const reserveForTurn = operation('turns.reserve', setReserve);
 
 const deleteTurn = query<{ id: string }>(({ db, p }) => db.deleteFrom('turn').where('id', '=', p('id')));
 
@@ -196,16 +196,21 @@ export function findOpenTurns(tx: Tx): Promise<TurnRow[]> {
   return tx.all(openTurns, {});
 }
 
-const abortOpen = query<{ atMs: number }>(({ db, sql, p }) =>
-  db
-    .updateTable('turn')
-    .set({ state: 'aborted', finish_reason: 'aborted', ended_at_ms: p('atMs'), cost_nano: sql`reserved_nano`, reserved_nano: null })
-    .where('state', 'in', ['accepted', 'running']),
-);
-
-/** Their end, at the cost of what they had reserved. Part of `abortOpenTurns`. */
-export async function endOpenTurns(tx: Tx, input: { readonly atMs: number }): Promise<void> {
-  await tx.run(abortOpen, input);
+/** Their end, at the cost of what they had reserved, but for those that go on. Part of `abortOpenTurns`. */
+export async function endOpenTurns(tx: Tx, { atMs, kept }: { readonly atMs: number; readonly kept: readonly string[] }): Promise<void> {
+  await tx.build((db, sql) => {
+    const open = db
+      .updateTable('turn')
+      .set({
+        state: 'aborted',
+        finish_reason: 'aborted',
+        ended_at_ms: atMs,
+        cost_nano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
+        reserved_nano: null,
+      })
+      .where(sql<boolean>`state in ('accepted', 'running')`);
+    return kept.length === 0 ? open : open.where('id', 'not in', kept);
+  });
 }
 
 export interface CacheStatsRow {

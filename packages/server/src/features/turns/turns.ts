@@ -1,4 +1,4 @@
-import type { EventPayload, MessageAttachment, TurnOrigin } from '@gatehouse/contract';
+import type { EventPayload, MessageAttachment, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
@@ -10,16 +10,19 @@ import type { FenceLabel } from '../../runtime/fence.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
-import type { ContextApi } from '../context/api.ts';
+import type { ContextApi, PreparedContext } from '../context/api.ts';
 import type { MediaApi } from '../media/api.ts';
 import type { RecallApi } from '../memory/api.ts';
 import type { ConversationTarget, SessionsApi } from '../sessions/api.ts';
 import type { SkillsApi } from '../skills/api.ts';
-import type { Alongside, CompletionRequest, ConversationAddress, Reenter, TurnOutcome, TurnsApi } from './api.ts';
+import type { Alongside, CompletionRequest, ConversationAddress, DurableTurn, Reenter, TurnOutcome, TurnsApi } from './api.ts';
+import { newId } from '../../kernel/ids.ts';
 import { createAttachments, mediaOf } from './attachments.ts';
 import { checkCompletion, fenceCompletion } from './completion.ts';
+import { type DurableDeps, DurableRun } from './durable.ts';
 import { fittingModels, mediaIn } from './fitting-models.ts';
-import { modelsFor, resolveTarget } from './resolve-target.ts';
+import { lastExchanges } from './last-exchanges.ts';
+import { modelsFor, modelsForOperation, resolveTarget } from './resolve-target.ts';
 import { createRuns, type RunDeps } from './run.ts';
 
 /** For a guess at what a turn adds; the next turn counts it. */
@@ -33,9 +36,11 @@ export interface PromptAbout {
   readonly attended: boolean;
   /** Of the person who writes. */
   readonly locale?: string | undefined;
+  /** Without files of the workspace and without the list of skills. */
+  readonly light?: boolean | undefined;
 }
 
-export interface TurnsDeps extends RunDeps {
+export interface TurnsDeps extends RunDeps, DurableDeps {
   readonly memory: RecallApi;
   readonly skills: Pick<SkillsApi, 'inject' | 'ended'>;
   readonly agents: AgentsApi;
@@ -72,8 +77,8 @@ export interface TurnsDeps extends RunDeps {
       readonly traceId: string;
     },
   ) => void;
-  /** Tools that the policy of agent and origin leaves. */
-  readonly toolsFor: (agent: Agent, origin: TurnOrigin) => readonly Tool[];
+  /** Tools that the policies of agent and origin leave, and the one beside them where there is one. */
+  readonly toolsFor: (agent: Agent, origin: TurnOrigin, policy?: ToolPolicy) => readonly Tool[];
   readonly v1Tools: 'agent' | 'none';
   /** Why no turn may run at all, after repeated crashes. */
   readonly refuse: string | undefined;
@@ -91,8 +96,9 @@ interface Conversing {
   readonly attached: readonly MessageAttachment[];
   readonly origin: TurnOrigin;
   readonly locale?: string | undefined;
-  readonly background: BackgroundRights;
-  readonly alongside: Alongside | undefined;
+  readonly background?: BackgroundRights;
+  readonly alongside?: Alongside | undefined;
+  readonly durable?: DurableRun;
 }
 
 export interface Turns {
@@ -117,33 +123,40 @@ export function createTurns(deps: TurnsDeps): Turns {
 
   /** A turn whose messages are kept; the caller holds the conversation's lane. */
   async function converse(turn: Conversing, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
-    const { target, agent, models, message, attached, background } = turn;
-    const authority = background.begunBy ?? turn.origin;
-    const tools = deps.toolsFor(agent, authority);
+    const { target, agent, models, message, attached, background, durable } = turn;
+    const authority = background?.begunBy ?? turn.origin;
+    const light = durable?.turn.lightContext === true;
+    const tools = deps.toolsFor(agent, authority, durable?.turn.toolPolicy);
     const refreshing = deps.refreshPrompt(agent);
     if (refreshing !== undefined) await refreshing;
-    const system = deps.systemPrompt(agent, tools, { origin: authority, attended: turn.origin !== 'background', locale: turn.locale });
+    const attended = turn.origin !== 'background' && durable === undefined;
+    const system = deps.systemPrompt(agent, tools, { origin: authority, attended, locale: turn.locale, light });
     const room = deps.roomFor(agent, models, tools, system);
     const about = { ref: target.ref, agent, principalId: target.principalId, room };
     // Both look for what bears on the question, at the same time; nothing is asked by what comes from the background.
-    const remembering =
-      turn.origin === 'background'
-        ? undefined
-        : deps.memory.recall(
-            { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, question: message, room, signal: call.signal },
-            agent.config,
-            authority,
-          );
-    const skills = turn.origin === 'background' ? undefined : deps.skills.inject({ agent, question: message, origin: authority, room });
-    const past = await deps.context.prepare({ ...about, question: message });
+    const isAsked = turn.origin !== 'background' && !light;
+    const remembering = !isAsked
+      ? undefined
+      : deps.memory.recall(
+          { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, question: message, room, signal: call.signal },
+          agent.config,
+          authority,
+        );
+    const skills = isAsked ? deps.skills.inject({ agent, question: message, origin: authority, room }) : undefined;
+    const limit = durable?.turn.historyTurns;
+    const all = limit === 0 ? nothingSaid : await deps.context.prepare({ ...about, question: message });
+    const past = limit === undefined ? all : lastExchanges(all, limit);
     const remembered = remembering === undefined ? undefined : await remembering;
     const input = models[0]?.input ?? ['text'];
     const history = past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, beside: attached });
     const inspected = { agentId: agent.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
     if (turn.origin !== 'background') deps.inspect(message, { source: 'user_input', ...inspected });
     const inspectFile = (text: string) => deps.inspect(text, { source: 'external_content', ...inspected });
+    const outside = durable?.turn.fenced;
+    if (outside !== undefined) inspectFile(outside.text);
+    const text = outside === undefined ? message : `${message}\n\n${deps.fence(outside.text, { source: outside.source })}`;
     // What was found goes with the question and is not kept, so that what was sent before stays the same from turn to turn.
-    const question = past.recalled === undefined ? message : `${past.recalled}\n\n${message}`;
+    const question = past.recalled === undefined ? text : `${past.recalled}\n\n${text}`;
     const asked: ModelMessage =
       attached.length === 0 ? { role: 'user', content: question } : await attachments.attach(question, attached, inspectFile);
     const outcome = await runs.run(
@@ -156,12 +169,13 @@ export function createTurns(deps: TurnsDeps): Turns {
         system,
         history,
         brought: [asked],
-        question: { text: message, attachments: attached },
+        question: { text, attachments: attached },
         remembered,
         skills,
         kept: true,
         background,
         alongside: turn.alongside,
+        durable,
       },
       call,
       sink,
@@ -194,6 +208,22 @@ export function createTurns(deps: TurnsDeps): Turns {
   };
 
   const api: TurnsApi = {
+    async durable(turn, call) {
+      refuseAfterCrashes();
+      const { target, origin } = turn;
+      const admitted = deps.agents.usable(target.agentId, call);
+      return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
+        const agent = withWishes(deps.agents.usable(target.agentId, call), turn);
+        const models = modelsForOperation(agent, deps.models, turn);
+        const { ref: conversationRef, sessionKey, agentId, principalId } = target;
+        const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: call.traceId };
+        const run = await DurableRun.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, call);
+        if (!run.isResumed && origin !== 'heartbeat') await deps.applyResetPolicy(target, agent);
+        const conversing = { target, agent, models, message: turn.message, attached: [], origin, durable: run };
+        return run.ended(await converse(conversing, { ...call, signal: run.signal }, undefined));
+      });
+    },
+
     async execute({ message, address, origin = 'rpc', locale, attachments: ids = [], alongside }, call, sink) {
       refuseAfterCrashes();
       const target = await deps.sessions.target(address, call);
@@ -270,6 +300,15 @@ export function createTurns(deps: TurnsDeps): Turns {
     reenter,
     abortAll: runs.abortAll,
   };
+}
+
+const nothingSaid: PreparedContext = { messages: [], attached: [], tokens: 0, behind: false };
+
+/** The agent as a piece of work wants it. */
+function withWishes(agent: Agent, { timeoutMs = agent.config.turnTimeoutMs, cacheRetention = agent.config.cacheRetention }: DurableTurn): Agent {
+  const { config } = agent;
+  if (timeoutMs === config.turnTimeoutMs && cacheRetention === config.cacheRetention) return agent;
+  return { ...agent, config: { ...config, turnTimeoutMs: timeoutMs, cacheRetention } };
 }
 
 /** The constants of http-gateway.md §2.5; the peer makes every completion a conversation of its own. */

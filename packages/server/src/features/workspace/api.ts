@@ -13,4 +13,6 @@ export interface WorkspaceApi {
   promptFiles(agent: Agent): PromptFiles | undefined;
   /** Looks at the disk, at most once per second and agent; undefined: nothing to wait for. It never fails. */
   refresh(agent: Agent): Promise<void> | undefined;
+  /** What HEARTBEAT.md asks for, as it is on disk now; undefined when it is missing, still the template, or says nothing. It never fails. */
+  checklist(agent: Agent): Promise<string | undefined>;
 }

@@ -93,6 +93,15 @@ export function createPromptFiles({
       });
       return look.looking;
     },
+    async checklist(agent) {
+      try {
+        const file = await known(agent.workspaceDir, 'HEARTBEAT.md', agent.config.workspace.maxFileChars, undefined);
+        return file === undefined || saysNothing(file.text) || isUntouched(file.text) ? undefined : withoutMarker(file.text);
+      } catch (error) {
+        log.warn({ agentId: agent.id, err: error }, 'The checklist of a workspace could not be read');
+        return undefined;
+      }
+    },
     changed(agent) {
       const look = looks.get(agent);
       if (look !== undefined) look.atMs = Number.NEGATIVE_INFINITY;

@@ -100,7 +100,7 @@ describe('what is no page', () => {
     expect(performance.now() - begun).toBeLessThan(600);
   });
 
-  test.each(['/api/none', '/v1/none', '/media/none/none', '/hooks', '/rpc/none', '/mcp', '/nothing.js', '/assets/gone-1.js', '/assets/'])(
+  test.each(['/api/none', '/v1/none', '/media/none/none', '/hooks', '/rpc/none', '/mcp/none', '/nothing.js', '/assets/gone-1.js', '/assets/'])(
     'stays missing: %s',
     async (path) => {
       const { status, headers, body } = await get(path, html);

@@ -17,6 +17,7 @@ import type { Handlers } from '../../kernel/handlers.ts';
 import { type Log, silentLog } from '../../kernel/log.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
+import type { WebhooksApi } from '../../features/webhooks/api.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import { createGateway, type GatewayDeps } from '../app.ts';
 import { GatewayConfig } from '../config.ts';
@@ -101,6 +102,7 @@ export async function startGateway(options: FixtureOptions = {}) {
     responses: noResponses,
     media: noMedia,
     events: noEvents,
+    webhooks: noWebhooks,
     receipts: { execute: () => Promise.reject(new Error('not scripted')) },
     sessions: { said: () => Promise.reject(new Error('not scripted')), target: () => Promise.reject(new Error('not scripted')) },
     version: '0.0.0',
@@ -156,10 +158,18 @@ const noEvents: EventsApi = {
 function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
   return {
     execute: () => Promise.reject(new Error('not scripted')),
+    durable: () => Promise.reject(new Error('not scripted')),
     complete: async (request, call, sink) => ({ ...outcome, ...(await turn(request, call, sink)) }),
     counts: () => ({ running: 0, queued: 0 }),
   };
 }
+
+const noWebhooks: WebhooksApi = {
+  path: '/hooks',
+  open: () => {
+    throw new AppError('not_found', 'No matching webhook mapping');
+  },
+};
 
 const notThere = () => Promise.reject(new AppError('not_found', 'There is no such medium'));
 const noMedia: MediaLibrary = {

@@ -1,0 +1,275 @@
+import { createHmac } from 'node:crypto';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { seriousFindings } from './lib/axe.ts';
+import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
+import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
+
+const hostile = '<img src=x onerror="window.taken=1">';
+const secret = 's'.repeat(40);
+
+/** The pages on what agents do when nobody is typing. */
+describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dashboard', () => {
+  let product: Product;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    product = await startProduct({
+      config: {
+        gateway: { tokens: scopedTokens },
+        agents: { default: { model: 'local/test-model' } },
+        webhooks: {
+          presets: ['github'],
+          mappings: [{ id: 'build', match: { path: 'build' }, messageTemplate: 'Build {{number}} of {{repo.name}}', secret }],
+        },
+      },
+    });
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await product?.[Symbol.asyncDispose]();
+  });
+
+  async function logIn(options: BrowserContextOptions = {}, token = tokenOf('admin')) {
+    const context = await browser.context(options);
+    const page = await context.newPage();
+    const complaints = complaintsOf(page);
+    await page.goto(`${product.url}/#token=${token}`);
+    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
+  }
+
+  async function open(page: Page, name: RegExp): Promise<void> {
+    const menu = page.getByRole('button', { name: 'Open the menu' });
+    if (await menu.isVisible()) await menu.click();
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+  }
+
+  const job = async (name: string) =>
+    ((await product.call('cron.list')) as { jobs: { name: string; schedule: unknown; payload: unknown; lifecycle: { state: string } }[] }).jobs.find(
+      (one) => one.name === name,
+    );
+
+  test('a job is added after a look at its next times, run, looked at, changed, paused and deleted', async () => {
+    await using session = await logIn({ timezoneId: 'Europe/Berlin' });
+    const { page, complaints } = session;
+    await open(page, /^Schedule/);
+    await page.getByRole('button', { name: 'New job' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill(`report ${hostile}`);
+    const times = dialog.getByRole('region', { name: 'Next times' }).getByRole('listitem');
+    await expect.poll(() => times.count()).toBe(10);
+    // What is wrong is said at its field, before anything is saved and after.
+    const expression = dialog.getByLabel('Expression');
+    await expression.fill('99 * * * *');
+    await dialog.locator('.field-error').waitFor();
+    expect(await expression.getAttribute('aria-invalid')).toBe('true');
+    expect(await times.count()).toBe(0);
+    await expression.fill('*/30 * * * *');
+    await expect.poll(() => times.count()).toBe(10);
+    await dialog.getByLabel('Zone').fill('Nowhere/Land');
+    await dialog.getByLabel('Message', { exact: true }).fill('What is due?');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    await dialog.getByText('It is not saved.').waitFor();
+    expect(await dialog.getByLabel('Zone').getAttribute('aria-invalid')).toBe('true');
+    await dialog.getByLabel('Zone').fill('Europe/Berlin');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    await page.getByText(`report ${hostile} is added.`).waitFor();
+    expect(await job(`report ${hostile}`)).toMatchObject({
+      schedule: { kind: 'cron', expr: '*/30 * * * *', tz: 'Europe/Berlin' },
+      payload: { kind: 'agent_turn', message: 'What is due?' },
+    });
+    await page.getByText('As a list').click();
+    await expect.poll(() => page.getByRole('list', { name: 'Next runs' }).getByRole('listitem').count()).toBeGreaterThanOrEqual(47);
+    await page.getByRole('button', { name: '7 days' }).click();
+    await page.getByText('There are more within this time.').waitFor();
+    product.provider.queue({ text: 'Nothing is due' });
+    await page.getByRole('button', { name: `Run now: report ${hostile}` }).click();
+    await page.getByText('has begun.').waitFor();
+    await expect
+      .poll(async () => {
+        await page.getByRole('button', { name: `Runs of report ${hostile}` }).click();
+        await dialog.getByRole('list', { name: 'Runs' }).getByRole('listitem').first().waitFor();
+        const text = await dialog.getByRole('list', { name: 'Runs' }).innerText();
+        await page.keyboard.press('Escape');
+        return text;
+      })
+      .toMatch(/completed[\s\S]*manual/);
+    await page.getByRole('button', { name: `Edit report ${hostile}` }).click();
+    expect(await dialog.getByLabel('Expression').inputValue()).toBe('*/30 * * * *');
+    await dialog.getByLabel('Runs', { exact: true }).selectOption('every');
+    await dialog.getByLabel('Every').fill('2');
+    await dialog.getByLabel('Unit').selectOption('hours');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('is changed.').waitFor();
+    expect(await job(`report ${hostile}`)).toMatchObject({ schedule: { kind: 'every', everyMs: 7_200_000 } });
+    await page.getByRole('button', { name: `Pause report ${hostile}` }).click();
+    await page.getByText('is paused.').waitFor();
+    expect((await job(`report ${hostile}`))?.lifecycle.state).toBe('paused');
+    await page.getByRole('button', { name: `Resume report ${hostile}` }).click();
+    await page.getByText('runs again.').waitFor();
+    await page.getByRole('button', { name: `Delete report ${hostile}` }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('is deleted.').waitFor();
+    expect(await job(`report ${hostile}`)).toBeUndefined();
+    expect(await page.evaluate(() => 'taken' in window)).toBe(false);
+    expect(complaints.filter((one) => !one.includes('Failed to load resource'))).toEqual([]);
+  });
+
+  test('heartbeats are switched on, triggered and switched off', async () => {
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await open(page, /^Schedule/);
+    await page.getByRole('link', { name: 'Heartbeats' }).click();
+    const row = page.getByRole('list', { name: 'Heartbeats' }).getByRole('listitem').first();
+    await row.getByText('Off', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Switch on the heartbeat of default' }).click();
+    await page.getByText('The heartbeat of default is on.').waitFor();
+    await page.getByRole('button', { name: 'Beat now: default' }).click();
+    await page.getByText(/^A beat of default/).waitFor();
+    await page.getByRole('button', { name: 'Switch off the heartbeat of default' }).click();
+    await row.getByText('Off', { exact: true }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test('webhooks: a payload is tried, a delivery leads to its conversation and runs again', async () => {
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await open(page, /^Webhooks/);
+    const mappings = page.getByRole('list', { name: 'Mappings' });
+    await mappings.getByText(`${product.url}/hooks/build`).waitFor();
+    await page.getByRole('button', { name: 'Test build' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Payload').fill('{"number": 7');
+    await dialog.getByRole('button', { name: 'Show what it makes' }).click();
+    await dialog.getByRole('alert').getByText('The payload is no JSON').waitFor();
+    await dialog.getByLabel('Payload').fill(JSON.stringify({ number: 7, repo: { name: hostile } }));
+    await dialog.getByRole('button', { name: 'Show what it makes' }).click();
+    await dialog.getByText(`Build 7 of ${hostile}`).waitFor();
+    await page.keyboard.press('Escape');
+    product.provider.queue({ text: 'Seen' }, { text: 'Seen again' });
+    const body = JSON.stringify({ number: 8, repo: { name: hostile } });
+    const taken = await fetch(`${product.url}/hooks/build`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-webhook-signature': createHmac('sha256', secret).update(body).digest('hex') },
+      body,
+    });
+    expect(taken.status).toBe(200);
+    const feed = page.getByRole('list', { name: 'What came in' });
+    await expect
+      .poll(async () => {
+        await page.getByRole('button', { name: 'Refresh' }).click();
+        return feed.getByText('done', { exact: true }).count();
+      })
+      .toBe(1);
+    await feed.getByRole('listitem').first().locator('summary').click();
+    await feed.getByRole('button', { name: /^Run again: wd_/ }).click();
+    await dialog.getByRole('button', { name: 'Run it again' }).click();
+    await page.getByText(/^It runs again, as wd_/).waitFor();
+    await page.getByLabel('State').selectOption('done');
+    await expect
+      .poll(async () => {
+        await page.getByRole('button', { name: 'Refresh' }).click();
+        return feed.getByRole('listitem').count();
+      })
+      .toBe(2);
+    await feed.getByRole('listitem').last().locator('summary').click();
+    await feed.getByRole('listitem').last().getByRole('link', { name: /^cv_/ }).click();
+    await page.getByText('Seen again').waitFor();
+    expect(await page.evaluate(() => 'taken' in window)).toBe(false);
+    expect(complaints).toEqual([]);
+  });
+
+  test('the inbox counts what comes while the page is open, and what was read', async () => {
+    await using session = await logIn({}, product.token);
+    const { page, complaints } = session;
+    const { conversationRef } = (await product.call('agent.execute', { message: 'Hello', sessionKey: 'ada:inbox' })) as { conversationRef: string };
+    await product.call('cron.add', {
+      name: 'tea',
+      schedule: { kind: 'in', seconds: 86_400 },
+      payload: { kind: 'delivery', text: `Tea time ${hostile}` },
+      deliveryTarget: {
+        conversation: {
+          conversationScope: {
+            tenantId: 'default',
+            agentId: 'default',
+            partition: { kind: 'principal-key', principalId: 'token:env', sessionKey: 'ada:inbox' },
+          },
+          conversationRef,
+        },
+        destinationEndpoint: { channelType: 'gateway', channelInstanceId: 'gateway', conversationId: 'inbox', conversationKind: 'direct' },
+      },
+    });
+    await page.getByRole('link', { name: 'Inbox', exact: true }).waitFor();
+    await product.call('cron.run', { jobName: 'tea' });
+    await page.getByRole('link', { name: 'Inbox 1 not read yet' }).click();
+    const message = page.getByRole('list', { name: 'Messages' }).getByRole('article');
+    await message.getByText(`Tea time ${hostile}`).waitFor();
+    await message.getByRole('button', { name: 'Mark as read' }).click();
+    await page.getByText('Everything is read.').waitFor();
+    await page.getByRole('link', { name: 'Inbox', exact: true }).waitFor();
+    expect(await page.evaluate(() => 'taken' in window)).toBe(false);
+    expect(complaints).toEqual([]);
+  });
+
+  test('a token for programs has its jobs and its inbox, and is not offered the rest', async () => {
+    await using session = await logIn({}, tokenOf('rpc'));
+    const { page } = session;
+    const pages = page.getByRole('navigation', { name: 'Pages' });
+    await open(page, /^Schedule/);
+    await page.getByText('There are no jobs yet').waitFor();
+    expect(await page.getByRole('link', { name: 'Heartbeats' }).count()).toBe(0);
+    await open(page, /^Inbox/);
+    await page.getByText('Nothing has come yet').waitFor();
+    expect(await pages.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);
+    for (const path of ['/webhooks', '/schedule/heartbeats']) {
+      await page.goto(product.url + path);
+      await page.getByText('This needs a token with the scope admin').waitFor();
+    }
+  });
+
+  test.each([
+    ['light, on a phone', { colorScheme: 'light', viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }],
+    ['dark, on a screen', { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }],
+  ] as const)('nobody is kept from using the pages: %s', async (_, look) => {
+    await product.call('cron.add', {
+      name: `axe ${look.colorScheme}`,
+      schedule: { kind: 'every', everyMs: 3_600_000 },
+      payload: { kind: 'agent_turn', message: 'Hi' },
+    });
+    await using session = await logIn({ ...look, bypassCSP: true }, product.token);
+    const { page } = session;
+    const check = async (place: string): Promise<void> => {
+      expect([place, await seriousFindings(page)]).toEqual([place, []]);
+      expect([place, await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)]).toEqual([place, false]);
+    };
+    await open(page, /^Schedule/);
+    await page.getByText('As a list').click();
+    await check('jobs');
+    await page
+      .getByRole('button', { name: /^Edit axe/ })
+      .first()
+      .click();
+    await page.getByRole('dialog').getByText('How', { exact: true }).click();
+    await page.getByRole('region', { name: 'Next times' }).getByRole('listitem').first().waitFor();
+    await check('editor');
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'Heartbeats' }).click();
+    await page.getByRole('list', { name: 'Heartbeats' }).getByRole('listitem').first().waitFor();
+    await check('heartbeats');
+    await open(page, /^Webhooks/);
+    const first = page.getByRole('list', { name: 'What came in' }).locator('summary').first();
+    await first.click();
+    await check('webhooks');
+    await page.getByRole('button', { name: 'Test build' }).click();
+    await page.getByRole('button', { name: 'Show what it makes' }).click();
+    await page.getByLabel('Message', { exact: true }).waitFor();
+    await check('test of a webhook');
+    await page.keyboard.press('Escape');
+    await open(page, /^Inbox/);
+    await page.getByRole('article').first().waitFor();
+    await check('inbox');
+  });
+});

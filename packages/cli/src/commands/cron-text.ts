@@ -1,0 +1,94 @@
+import type { Result } from '@gatehouse/contract';
+import { shorten } from '../render/plain.ts';
+import { renderColumns, renderDuration, renderTable } from '../render/table.ts';
+
+export type Job = Result<'cron.list'>['jobs'][number];
+
+const wordsLength = 50;
+
+export function jobTable({ jobs, total }: Result<'cron.list'>): string {
+  if (jobs.length === 0) return 'There are no jobs.';
+  const table = renderTable(
+    ['Name', 'Agent', 'When', 'Next run', 'State', 'Does', 'Id'],
+    jobs.map((job) => [job.name, job.agentId, scheduleText(job.schedule), nextText(job.lifecycle), stateText(job), doesText(job.payload), job.id]),
+  );
+  return total > jobs.length ? `${table}\n${jobs.length} of ${total} are shown.` : table;
+}
+
+/** When a job runs, in a line. */
+export function scheduleText(schedule: Job['schedule']): string {
+  switch (schedule.kind) {
+    case 'cron':
+      return `${schedule.expr} (${schedule.tz})`;
+    case 'every':
+      return `every ${renderDuration(schedule.everyMs)}`;
+    case 'at':
+      return `once, ${timeText(schedule.atMs)}`;
+  }
+}
+
+export function runTable({ runs }: Result<'cron.runs'>): string {
+  if (runs.length === 0) return 'It has not run yet.';
+  return renderTable(
+    ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Why', 'Id'],
+    runs.map(({ scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, executionId }) => [
+      timeText(scheduledForMs),
+      trigger,
+      status,
+      durationMs === undefined ? undefined : durationMs < 1000 ? `${durationMs} ms` : renderDuration(durationMs),
+      deliveryStatus,
+      errorKind,
+      reason === undefined ? undefined : shorten(reason, wordsLength),
+      executionId,
+    ]),
+  );
+}
+
+export function statusText(status: Result<'cron.status'>): string {
+  const { state, configuredEnabled, resolvedAgentId, jobCount, activeClaimCount, store, ledger, intent, lastError } = status;
+  return renderColumns([
+    ['agent', resolvedAgentId],
+    ['state', configuredEnabled ? state : `${state}, switched off by the configuration`],
+    ['jobs', jobCount],
+    ['running', activeClaimCount],
+    ['store', `${store.bytes} bytes, ${store.digest ?? 'no digest'}`],
+    ['ledger', `${ledger.bytes} bytes, ${ledger.digest ?? 'no digest'}`],
+    ['reset', intent.status === 'pending' ? `${intent.operationId}, ${intent.phase}` : intent.status],
+    ['last error', lastError === undefined ? undefined : `${lastError.code} (${lastError.errorKind})`],
+  ]);
+}
+
+export function timeText(atMs: number): string {
+  return `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+function nextText(lifecycle: Job['lifecycle']): string | undefined {
+  return lifecycle.state === 'scheduled' && lifecycle.nextRunAtMs !== null ? timeText(lifecycle.nextRunAtMs) : undefined;
+}
+
+function stateText({ lifecycle, source }: Job): string {
+  const words =
+    lifecycle.state === 'scheduled'
+      ? 'scheduled'
+      : lifecycle.state === 'paused'
+        ? lifecycle.reason === 'operator'
+          ? 'paused'
+          : 'paused: the provider failed'
+        : lifecycle.state === 'one_shot_claimed'
+          ? 'running'
+          : 'done';
+  return source === 'built_in' ? `${words}, built in` : words;
+}
+
+function doesText(payload: Job['payload']): string {
+  switch (payload.kind) {
+    case 'agent_turn':
+      return `turn: ${shorten(payload.message, wordsLength)}`;
+    case 'heartbeat_event':
+      return `event: ${shorten(payload.text, wordsLength)}`;
+    case 'delivery':
+      return `delivery: ${shorten(payload.text, wordsLength)}`;
+    case 'internal_action':
+      return payload.action.replaceAll('_', ' ');
+  }
+}

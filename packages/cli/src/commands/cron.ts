@@ -1,0 +1,150 @@
+import type { ParamsInput } from '@gatehouse/contract';
+import type { Command } from 'commander';
+import { connect } from '../connection/target.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { plainText } from '../render/plain.ts';
+import { confirm } from './confirm.ts';
+import { jobTable, runTable, scheduleText, statusText } from './cron-text.ts';
+import { addGroup } from './group.ts';
+import { collect, type JobFlags, readPayload, readPolicies, readSchedule, withJob } from './job-flags.ts';
+import { type CommonFlags, countOption, withConnection } from './options.ts';
+
+type AgentFlags = CommonFlags & { agent?: string };
+type Cleared = 'deliveryTarget' | 'wakeGate' | 'cacheRetention' | 'toolPolicy' | 'maxConsecutiveDependencyErrors';
+
+/** What an update can take away, by the flag that gives it. */
+const clearable: Readonly<Record<string, Cleared>> = {
+  'delivery-target': 'deliveryTarget',
+  gate: 'wakeGate',
+  cache: 'cacheRetention',
+  profile: 'toolPolicy',
+  'max-errors': 'maxConsecutiveDependencyErrors',
+};
+
+/** `gatehouse cron list | add | update | pause | resume | remove | run | runs | status`. */
+export function addCronCommand(program: Command, io: Io): void {
+  const cron = addGroup(program, 'cron')
+    .summary('list, add, change and run jobs that run by the clock')
+    .description('Jobs that run by the clock. JOB is the name of a job, or its id (cj_…) where a name means several.');
+
+  withAgent(cron.command('list', { isDefault: true }), 'only those of this agent')
+    .description('Lists jobs with their next run.')
+    .action(async ({ agent, ...flags }: AgentFlags) => {
+      const { client } = await connect(flags, io);
+      const listed = await client.call('cron.list', agentOf(agent));
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : jobTable(listed));
+    });
+
+  withJob(cron.command('add <name>'))
+    .description('Adds a job: when with --cron, --every, --at or --in, what with --message, --event or --deliver.')
+    .option('--agent <id>', 'agent (default: the default one)')
+    .action(async (name: string, flags: JobFlags & { agent?: string }) => {
+      const schedule = readSchedule(flags);
+      if (schedule === undefined) throw usageError('When does it run?', 'Give one of --cron, --every, --at and --in.');
+      const payload = readPayload(flags);
+      if (payload === undefined) throw usageError('What does it do?', 'Give one of --message, --event and --deliver.');
+      const policies = await readPolicies(flags, io);
+      const { client } = await connect(flags, io);
+      const done = await client.call('cron.add', { name, schedule, payload, ...agentOf(flags.agent), ...policies });
+      printLine(
+        io.stdout,
+        flags.output === 'json' ? JSON.stringify(done) : `Added ${plainText(done.name)}, ${plainText(scheduleText(done.schedule))}: ${done.jobId}`,
+      );
+    });
+
+  withJob(cron.command('update <job>'))
+    .description('Changes what the flags say of a job; the rest stays.')
+    .option('--name <name>', 'another name')
+    .option('--clear <flag>', `takes away what this flag gave (${Object.keys(clearable).join(', ')}); can be given again`, collect, [])
+    .action(async (job: string, { name, clear, ...flags }: JobFlags & { name?: string; clear: string[] }) => {
+      const schedule = readSchedule(flags);
+      const payload = readPayload(flags);
+      const changes = {
+        ...(name === undefined ? {} : { name }),
+        ...(schedule === undefined ? {} : { schedule }),
+        ...(payload === undefined ? {} : { payload }),
+        ...(await readPolicies(flags, io)),
+        ...clearedBy(clear),
+      };
+      if (Object.keys(changes).length === 0) throw usageError('There is nothing to change.', 'See gatehouse cron update --help.');
+      const { client } = await connect(flags, io);
+      const done = await client.call('cron.update', { ...jobOf(job), ...changes });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Changed ${plainText(done.jobName)}.`);
+    });
+
+  for (const [name, paused] of [
+    ['pause', true],
+    ['resume', false],
+  ] as const)
+    withConnection(cron.command(`${name} <job>`))
+      .description(paused ? 'Keeps a job from running by the clock.' : 'Lets a paused job go on, with its next run from now.')
+      .action(async (job: string, flags: CommonFlags) => {
+        const { client } = await connect(flags, io);
+        const done = await client.call('cron.update', { ...jobOf(job), paused });
+        printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${plainText(done.jobName)} ${paused ? 'is paused' : 'runs again'}.`);
+      });
+
+  withConnection(cron.command('remove <job>'))
+    .description('Removes a job with the record of its runs.')
+    .option('-y, --yes', 'do not ask')
+    .action(async (job: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
+      if (yes !== true) await confirm(`Remove the job ${plainText(job)} with the record of its runs?`, io);
+      const { client } = await connect(flags, io);
+      const done = await client.call('cron.remove', jobOf(job));
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Removed ${plainText(done.jobName)}.`);
+    });
+
+  withAgent(cron.command('run [job]'))
+    .description('Runs a job now, or with --due all that are overdue; does not wait for the end.')
+    .option('--due', 'all jobs of the agent that are overdue')
+    .action(async (job: string | undefined, { agent, due, ...flags }: AgentFlags & { due?: true }) => {
+      if ((job === undefined) !== (due === true)) throw usageError('Name a job, or say --due.');
+      const { client } = await connect(flags, io);
+      const done = await client.call('cron.run', { ...(job === undefined ? { mode: 'due' } : { jobName: job }), ...agentOf(agent) });
+      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
+      printLine(
+        io.stdout,
+        done.mode === 'force' ? `Began ${plainText(done.jobName)}: ${done.executionId}` : `Began ${done.executionIds.length} jobs that were due.`,
+      );
+    });
+
+  withAgent(cron.command('runs <job>'))
+    .description('Lists the runs of a job, newest first.')
+    .addOption(countOption('--limit <n>', 'how many, at most 10000', 20))
+    .action(async (job: string, { agent, limit, ...flags }: AgentFlags & { limit: number }) => {
+      const { client } = await connect(flags, io);
+      const listed = await client.call('cron.runs', { jobName: job, limit, ...agentOf(agent) });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : runTable(listed));
+    });
+
+  withAgent(cron.command('status'))
+    .description("Tells the state of an agent's schedule.")
+    .action(async ({ agent, ...flags }: AgentFlags) => {
+      const { client } = await connect(flags, io);
+      const status = await client.call('cron.status', agentOf(agent));
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(status) : statusText(status));
+    });
+}
+
+function withAgent(command: Command, help = 'agent (default: the default one)'): Command {
+  return withConnection(command).option('--agent <id>', help);
+}
+
+function agentOf(agentId: string | undefined): { agentId?: string } {
+  return agentId === undefined ? {} : { agentId };
+}
+
+function jobOf(job: string): { jobId: string } | { jobName: string } {
+  return /^cj_[A-Za-z0-9_-]+$/.test(job) ? { jobId: job } : { jobName: job };
+}
+
+function clearedBy(flags: readonly string[]): Pick<ParamsInput<'cron.update'>, Cleared> {
+  return Object.fromEntries(
+    flags.map((flag) => {
+      const field = clearable[flag];
+      if (field === undefined) throw usageError(`--clear ${plainText(flag)}: expected ${Object.keys(clearable).join(', ')}.`);
+      return [field, null];
+    }),
+  );
+}

@@ -1,0 +1,148 @@
+import type { ParamsInput, Result } from '@gatehouse/contract';
+import { type Command, InvalidArgumentError } from 'commander';
+import { connect } from '../connection/target.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { plainText, shorten } from '../render/plain.ts';
+import { renderColumns, renderTable, renderTime } from '../render/table.ts';
+import { addGroup } from './group.ts';
+import { collect } from './job-flags.ts';
+import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { readLocalText } from './read-skill.ts';
+
+type State = NonNullable<ParamsInput<'webhooks.deliveries'>['state']>;
+type DeliveryFlags = CommonFlags & { mapping?: string; state?: State; limit: number; before?: string };
+type TestFlags = CommonFlags & { payload?: string; from?: string; header: string[]; run?: true };
+
+const states: readonly State[] = ['accepted', 'running', 'done', 'failed', 'aborted', 'unknown', 'ignored'];
+const signatures = { hmac: 'HMAC', standard: 'Standard Webhooks', none: 'none' } as const;
+const messageLength = 60;
+const maxPayloadBytes = 1024 * 1024;
+
+/** `gatehouse webhooks list | deliveries | replay | test`. */
+export function addWebhooksCommand(program: Command, io: Io): void {
+  const webhooks = addGroup(program, 'webhooks')
+    .summary('list webhooks and what came in by them, replay and test')
+    .description('Webhooks that begin turns or wake agents; they stand in config.yaml. Needs a token with scope admin.');
+
+  withConnection(webhooks.command('list', { isDefault: true }))
+    .description('Lists the mappings, in the order in which they are asked.')
+    .action(async (flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const listed = await client.call('webhooks.list');
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : mappingTable(listed));
+    });
+
+  withConnection(webhooks.command('deliveries'))
+    .description('Lists what came in during the last seven days, newest first.')
+    .option('--mapping <id>', 'only those that this mapping took')
+    .option('--state <state>', states.join(', '), readState)
+    .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
+    .option('--before <id>', 'older than this delivery: the next page')
+    .action(async ({ mapping, state, limit, before, ...flags }: DeliveryFlags) => {
+      const { client } = await connect(flags, io);
+      const page = await client.call('webhooks.deliveries', {
+        limit,
+        ...(mapping === undefined ? {} : { mapping }),
+        ...(state === undefined ? {} : { state }),
+        ...(before === undefined ? {} : { before }),
+      });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(page) : deliveryTable(page));
+    });
+
+  withConnection(webhooks.command('replay <id>'))
+    .description('Runs a delivery again, as a delivery of its own in the same conversation.')
+    .action(async (deliveryId: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('webhooks.replay', { deliveryId });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Runs ${done.replayOf} again as ${done.deliveryId}.`);
+    });
+
+  withConnection(webhooks.command('test <mapping>'))
+    .description('Shows what a mapping makes of a payload; nothing runs without --run.')
+    .option('--payload <json>', 'the payload (default: {})')
+    .option('--from <file>', 'file that holds the payload')
+    .option('--header <name=value>', 'a header, such as x-github-event=issues; can be given again', collect, [])
+    .option('--run', 'takes it as if it had come')
+    .action(async (mapping: string, { payload, from, header, run, ...flags }: TestFlags) => {
+      if (payload !== undefined && from !== undefined) throw usageError('--payload and --from: only one of them can be given.');
+      const text = from === undefined ? (payload ?? '{}') : await readLocalText(from, maxPayloadBytes, io);
+      const params = { mapping, payload: parsePayload(text), headers: readHeaders(header), run: run === true };
+      const { client } = await connect(flags, io);
+      const done = await client.call('webhooks.test', params);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : testText(done));
+    });
+}
+
+function readState(text: string): State {
+  const found = states.find((state) => state === text);
+  if (found === undefined) throw new InvalidArgumentError(`Expected one of ${states.join(', ')}.`);
+  return found;
+}
+
+function parsePayload(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw usageError(`The payload is no JSON: ${error instanceof Error ? plainText(error.message) : ''}`);
+  }
+}
+
+function readHeaders(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map((text) => {
+      const at = text.indexOf('=');
+      if (at < 1) throw usageError(`--header ${plainText(text)}: expected NAME=VALUE.`, 'Such as --header x-github-event=issues.');
+      return [text.slice(0, at).toLowerCase(), text.slice(at + 1)];
+    }),
+  );
+}
+
+function mappingTable({ enabled, path, webhooks }: Result<'webhooks.list'>): string {
+  const notes = enabled ? [] : ['Webhooks are off: nothing is taken. See `webhooks` in config.yaml.'];
+  if (webhooks.length === 0) return [...notes, 'There are no webhooks.'].join('\n');
+  const table = renderTable(
+    ['Mapping', 'Path', 'Does', 'Agent', 'Signature', 'Replay', 'From', 'Deliveries', 'Last'],
+    webhooks.map((one) => [
+      one.mapping,
+      one.path === null ? `${path}/*` : `${path}/${one.path}`,
+      one.action,
+      one.agentId,
+      signatures[one.signature],
+      one.replay,
+      one.preset ?? (one.builtIn ? 'built in' : 'config.yaml'),
+      one.deliveries,
+      one.lastDeliveryAt === null ? undefined : renderTime(one.lastDeliveryAt),
+    ]),
+  );
+  return [...notes, table].join('\n');
+}
+
+function deliveryTable({ deliveries, hasMore }: Result<'webhooks.deliveries'>): string {
+  if (deliveries.length === 0) return 'Nothing came in.';
+  const table = renderTable(
+    ['Received', 'Mapping', 'State', 'Ended', 'Error', 'Message', 'Conversation', 'Id'],
+    deliveries.map((one) => [
+      renderTime(one.receivedAt),
+      one.mapping,
+      one.state,
+      one.finishReason,
+      one.errorKind,
+      shorten(one.message, messageLength),
+      one.conversationRef,
+      one.deliveryId,
+    ]),
+  );
+  return hasMore ? `${table}\nThere are older ones: --before ${deliveries.at(-1)?.deliveryId ?? ''}` : table;
+}
+
+function testText({ mapping, takenBy, sessionKey, senderId, message, deliveryId }: Result<'webhooks.test'>): string {
+  const facts = renderColumns([
+    ['mapping', mapping],
+    ['taken by', takenBy === mapping ? 'itself' : (takenBy ?? 'none')],
+    ['session key', sessionKey],
+    ['sender id', senderId],
+    ['delivery', deliveryId ?? 'nothing runs: --run takes it as if it had come'],
+  ]);
+  return [facts, '', ...message.split('\n').map((line) => `  ${plainText(line)}`)].join('\n');
+}

@@ -1,0 +1,16 @@
+import * as z from 'zod';
+
+/** Body of the strict webhook route. */
+export const WebhookPayload = z
+  .strictObject({
+    event: z.string().min(1).max(256).describe('What happened.'),
+    source: z.string().min(1).max(256).describe('Who says so; mappings may ask for it.'),
+    data: z.record(z.string(), z.unknown()).describe('Whatever belongs to it.'),
+    timestamp: z.string().max(64).optional().describe('When it happened, for people; freshness is shown by the header.'),
+  })
+  .meta({ id: 'WebhookPayload' });
+
+/** The answer to a delivery that was stored; what becomes of it is not part of it (http-gateway.md §4.8). */
+export const WebhookReceived = z
+  .strictObject({ received: z.literal(true), mapping: z.string().describe('Id of the mapping that took it.') })
+  .meta({ id: 'WebhookReceived' });

@@ -1,0 +1,365 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import {
+  CronCounter,
+  cronDeliveryStates,
+  CronExecutionId,
+  CronJobId,
+  CronJobName,
+  CronJobPayload,
+  CronLifecycle,
+  cronLimits,
+  CronPayload,
+  cronPolicyShape,
+  cronRunIdentity,
+  cronRunStates,
+  CronSchedule,
+  CronScheduleRequest,
+} from '../shared/cron.ts';
+import { AgentId } from '../shared/session.ts';
+import { EpochMs } from '../shared/turn.ts';
+
+/** A job as `cron.list` shows it (json-rpc.md §2.3). */
+export const CronJob = z
+  .strictObject({
+    id: CronJobId,
+    name: CronJobName,
+    agentId: AgentId,
+    source: z.enum(['authored', 'built_in']),
+    schedule: CronSchedule,
+    lifecycle: CronLifecycle,
+    payload: CronJobPayload,
+    ...cronPolicyShape,
+  })
+  .meta({ id: 'CronJob' });
+export type CronJob = z.output<typeof CronJob>;
+
+/** One occurrence as `cron.runs` shows it (json-rpc.md §2.3). */
+export const CronRun = z
+  .strictObject({
+    ...cronRunIdentity,
+    terminalAtMs: EpochMs.optional(),
+    durationMs: z.int().min(0).optional(),
+    status: z.enum(cronRunStates),
+    deliveryStatus: z.enum(cronDeliveryStates),
+    errorKind: z.string().max(64).optional(),
+    reason: z.string().max(1000).optional().describe('One sentence for people: why it was skipped, failed or ended otherwise.'),
+    counters: z.array(CronCounter).max(32).optional().describe('Of an `internal_action` that ended.'),
+  })
+  .meta({ id: 'CronRun' });
+export type CronRun = z.output<typeof CronRun>;
+
+const { sessionPolicy, continuationMode, deliveryTarget, wakeGate, cacheRetention, toolPolicy, maxConsecutiveDependencyErrors } = cronPolicyShape;
+const agentParam = { agentId: AgentId.optional().describe('The default agent otherwise.') };
+const JobNameOrId = CronJobName.describe('Name of a job, or its id where a name means several.');
+
+const named = <T extends { readonly jobId?: unknown; readonly jobName?: unknown }>({ jobId, jobName }: T) =>
+  jobId !== undefined || jobName !== undefined;
+const namedMessage = { message: 'expected jobId or jobName', path: ['jobName'] };
+
+/** Lower-case SHA-256 in hex, or null for what is not there. */
+const Digest = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, 'expected a lower-case SHA-256, 64 hex digits')
+  .nullable();
+const Digests = z.strictObject({ store: Digest.optional(), ledger: Digest.optional() }).meta({ id: 'CronDigests' });
+const target = z.enum(['store', 'ledger', 'all']);
+const Authority = z.strictObject({ exists: z.boolean(), bytes: z.int().min(0), digest: Digest });
+
+/** The parts that a target names. */
+export const cronTargets: Readonly<Record<z.output<typeof target>, readonly ('store' | 'ledger')[]>> = {
+  store: ['store'],
+  ledger: ['ledger'],
+  all: ['store', 'ledger'],
+};
+
+const Intent = z.discriminatedUnion('status', [
+  z.strictObject({ status: z.literal('none') }),
+  z.strictObject({
+    status: z.literal('pending'),
+    operationId: z.string(),
+    target,
+    phase: z.enum(['prepared', 'archives_recorded', 'replacements_recorded', 'completion_recorded']),
+    digest: z.string(),
+  }),
+  z.strictObject({ status: z.literal('invalid'), digest: z.string() }),
+]);
+
+const jobId = 'cj_0198c5f2-6f0a-7c3e-9a52-3d1b8c7e4f10';
+const executionId = 'ce_0198c5f3-1111-7c3e-9a52-3d1b8c7e4f10';
+const digest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+
+/** Jobs that run by the clock (json-rpc.md §4 cron). A token that is no administrator sees and changes the jobs that it made. */
+export const cron = {
+  'cron.add': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Adds a job to an agent: what it does, and when.',
+    description:
+      'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; a `delivery` and `continuationMode: origin_history` need a `deliveryTarget`, whose `conversationRef` must be the digest of its scope. Until there are chat channels, `destinationEndpoint` is the built-in channel: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, into which the text is then written too.',
+    params: z.strictObject({
+      name: CronJobName,
+      ...agentParam,
+      schedule: CronScheduleRequest,
+      payload: CronPayload,
+      ...cronPolicyShape,
+    }),
+    result: z.strictObject({ jobId: CronJobId, name: CronJobName, schedule: CronSchedule }),
+    errors: ['not_found', 'conflict', 'precondition_failed'],
+    examples: [
+      {
+        params: {
+          name: 'morning report',
+          agentId: 'default',
+          schedule: { kind: 'cron', expr: '0 8 * * 1-5', tz: 'Europe/Berlin' },
+          payload: { kind: 'agent_turn', message: 'What is due today?', timeoutSeconds: 300 },
+          sessionPolicy: { strategy: 'rolling', maxHistoryTurns: 3 },
+        },
+        result: { jobId, name: 'morning report', schedule: { kind: 'cron', expr: '0 8 * * 1-5', tz: 'Europe/Berlin' } },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'cron.list': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists jobs, those of all agents when none is named.',
+    description: 'In the order of their agents and names, at most 1,000 in one answer: `total` says how many there are.',
+    params: z.strictObject({
+      agentId: AgentId.optional(),
+      offset: z.int().min(0).default(0),
+      limit: z.int().min(1).max(1000).default(1000),
+    }),
+    result: z.strictObject({ jobs: z.array(CronJob), total: z.int().min(0) }),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: { agentId: 'default' },
+        result: {
+          jobs: [
+            {
+              id: jobId,
+              name: 'morning report',
+              agentId: 'default',
+              source: 'authored',
+              schedule: { kind: 'cron', expr: '0 8 * * 1-5', tz: 'Europe/Berlin' },
+              lifecycle: { state: 'scheduled', nextRunAtMs: 1_790_000_000_000, consecutiveDependencyErrors: 0 },
+              payload: { kind: 'agent_turn', message: 'What is due today?', timeoutSeconds: 300 },
+              sessionPolicy: { strategy: 'rolling', maxHistoryTurns: 3 },
+            },
+          ],
+          total: 1,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'cron.update': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Changes a job, or pauses it and lets it go on.',
+    description:
+      'What is left out stays; null takes `deliveryTarget`, `wakeGate`, `cacheRetention`, `toolPolicy` or `maxConsecutiveDependencyErrors` away. `paused: false` forgets the errors and counts the next run from now. An occurrence that runs keeps what it began with. Built-in jobs and those that had their one run are not changed.',
+    params: z
+      .strictObject({
+        jobId: CronJobId.optional(),
+        jobName: CronJobName.optional(),
+        name: CronJobName.optional(),
+        schedule: CronScheduleRequest.optional(),
+        payload: CronPayload.optional(),
+        sessionPolicy,
+        continuationMode,
+        deliveryTarget: deliveryTarget.nullable(),
+        wakeGate: wakeGate.nullable(),
+        cacheRetention: cacheRetention.nullable(),
+        toolPolicy: toolPolicy.nullable(),
+        maxConsecutiveDependencyErrors: maxConsecutiveDependencyErrors.nullable(),
+        paused: z.boolean().optional(),
+      })
+      .refine(named, namedMessage),
+    result: z.strictObject({ jobName: CronJobName, updated: z.literal(true) }),
+    errors: ['not_found', 'conflict', 'precondition_failed'],
+    examples: [{ params: { jobName: 'morning report', paused: true }, result: { jobName: 'morning report', updated: true } }],
+    since: '0.1.0',
+  }),
+  'cron.remove': method({
+    scope: 'rpc',
+    risk: 'destructive',
+    summary: 'Removes a job with the record of its runs.',
+    description: 'Refused while an occurrence of it runs, and for built-in jobs.',
+    params: z.strictObject({ jobId: CronJobId.optional(), jobName: CronJobName.optional() }).refine(named, namedMessage),
+    result: z.strictObject({ jobName: CronJobName, removed: z.literal(true) }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { jobName: 'morning report' }, result: { jobName: 'morning report', removed: true } }],
+    since: '0.1.0',
+  }),
+  'cron.status': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: "Tells the state of an agent's schedule, with the digests that `cron.reset` compares.",
+    description:
+      'Answers in every state. A token that is no administrator is told counts, sizes and digests of what it made itself; `cron.reset` compares those of everything, as an administrator is told them.',
+    params: z.strictObject(agentParam),
+    result: z.strictObject({
+      state: z.enum(['initializing', 'disabled', 'ready', 'active', 'maintenance', 'failed']),
+      configuredEnabled: z.boolean(),
+      running: z.boolean(),
+      strictAuthoritiesValid: z.boolean(),
+      ownershipReconciled: z.boolean(),
+      jobCount: z.int().min(0),
+      activeClaimCount: z.int().min(0),
+      resolvedAgentId: AgentId,
+      store: Authority,
+      ledger: Authority,
+      intent: Intent,
+      lastError: z.strictObject({ code: z.string(), errorKind: z.string() }).optional(),
+    }),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: {},
+        result: {
+          state: 'active',
+          configuredEnabled: true,
+          running: true,
+          strictAuthoritiesValid: true,
+          ownershipReconciled: true,
+          jobCount: 1,
+          activeClaimCount: 0,
+          resolvedAgentId: 'default',
+          store: { exists: true, bytes: 812, digest },
+          ledger: { exists: true, bytes: 0, digest },
+          intent: { status: 'none' },
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'cron.runs': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists the runs of a job, the newest first.',
+    params: z.strictObject({ jobName: JobNameOrId, limit: z.int().min(1).max(cronLimits.runs).default(20), agentId: AgentId.optional() }),
+    result: z.strictObject({ runs: z.array(CronRun) }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [
+      {
+        params: { jobName: 'morning report', limit: 1 },
+        result: {
+          runs: [
+            {
+              executionId,
+              jobId,
+              agentId: 'default',
+              scheduledForMs: 1_790_000_000_000,
+              trigger: 'scheduled',
+              workKind: 'agent_turn',
+              rootRunId: `root-cron-${executionId}`,
+              startedAtMs: 1_790_000_000_004,
+              terminalAtMs: 1_790_000_002_004,
+              durationMs: 2000,
+              status: 'completed',
+              deliveryStatus: 'not_requested',
+            },
+          ],
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'cron.run': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Runs a job now, or all jobs that are overdue.',
+    description:
+      'Mode `force` makes an occurrence of its own: the next run and the count of errors stay as they are. Mode `due` takes what the clock would take, once for each job, in the order of the times, at most 100 in one call. The answer does not wait for the runs.',
+    params: z
+      .strictObject({ jobName: JobNameOrId.optional(), mode: z.enum(['force', 'due']).default('force'), agentId: AgentId.optional() })
+      .refine(({ mode, jobName }) => mode !== 'force' || jobName !== undefined, { message: 'expected the name of a job', path: ['jobName'] })
+      .refine(({ mode, jobName }) => mode !== 'due' || jobName === undefined, { message: 'not allowed with mode due', path: ['jobName'] }),
+    result: z.discriminatedUnion('mode', [
+      z.strictObject({
+        triggered: z.boolean(),
+        mode: z.literal('force'),
+        jobName: CronJobName,
+        resolvedAgentId: AgentId,
+        executionId: CronExecutionId,
+      }),
+      z.strictObject({ triggered: z.boolean(), mode: z.literal('due'), resolvedAgentId: AgentId, executionIds: z.array(CronExecutionId) }),
+    ]),
+    errors: ['not_found', 'precondition_failed', 'unavailable'],
+    examples: [
+      {
+        params: { jobName: 'morning report' },
+        result: { triggered: true, mode: 'force', jobName: 'morning report', resolvedAgentId: 'default', executionId },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'cron.preview': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Tells the next times of a schedule, without adding a job.',
+    description:
+      'Beyond the specification. A wall time that clocks skip or show twice is treated as for a job: an expression that names its times (no `*` and no step in seconds, minutes and hours) runs once for each, in a fold at the first pass and in a gap at its end; any other follows real time. Fewer times than asked for: there are no more.',
+    params: z.strictObject({
+      schedule: CronScheduleRequest,
+      count: z.int().min(1).max(50).default(10),
+      fromMs: EpochMs.max(8_640_000_000_000_000).optional().describe('Times after this one; now when absent.'),
+    }),
+    result: z.strictObject({ schedule: CronSchedule, timesMs: z.array(EpochMs).max(50) }),
+    errors: [],
+    examples: [
+      {
+        params: { schedule: { kind: 'cron', expr: '30 2 * * *', tz: 'Europe/Berlin' }, count: 2, fromMs: 1_774_659_600_000 },
+        result: {
+          schedule: { kind: 'cron', expr: '30 2 * * *', tz: 'Europe/Berlin' },
+          timesMs: [1_774_661_400_000, 1_774_746_000_000],
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'cron.reset': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: "Empties an agent's jobs, the record of their runs, or both, if they are still what the caller saw.",
+    description:
+      'Compare-and-set: `expectedDigests` holds the digests of `cron.status` for what is to be emptied, `store` and `ledger` as the target says. What runs may end for up to 30 seconds. What was there is kept in an archive in the database. Four recorded phases: a crash in any of them is gone on with at the next start.',
+    params: z
+      .strictObject({ target, expectedDigests: Digests, confirmed: z.literal(true), ...agentParam })
+      .refine(({ target: of, expectedDigests }) => cronTargets[of].every((part) => expectedDigests[part] !== undefined), {
+        message: 'expected a digest, or null, for each part of the target',
+        path: ['expectedDigests'],
+      })
+      .refine(({ target: of, expectedDigests }) => Object.keys(expectedDigests).length === cronTargets[of].length, {
+        message: 'expected digests of the target alone',
+        path: ['expectedDigests'],
+      }),
+    result: z.strictObject({
+      operationId: z.string(),
+      target,
+      resolvedAgentId: AgentId,
+      beforeDigests: Digests,
+      afterDigests: Digests,
+      state: z.enum(['disabled', 'ready', 'active']),
+      reactivated: z.boolean(),
+    }),
+    errors: ['not_found', 'conflict', 'precondition_failed'],
+    examples: [
+      {
+        params: { target: 'ledger', expectedDigests: { ledger: digest }, confirmed: true },
+        result: {
+          operationId: 'co_0198c5f3-2222-7c3e-9a52-3d1b8c7e4f10',
+          target: 'ledger',
+          resolvedAgentId: 'default',
+          beforeDigests: { ledger: digest },
+          afterDigests: { ledger: digest },
+          state: 'active',
+          reactivated: true,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+};

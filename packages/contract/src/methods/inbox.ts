@@ -1,0 +1,61 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { AgentId, ConversationRef } from '../shared/session.ts';
+import { EpochMs } from '../shared/turn.ts';
+
+const InboxMessageId = z.string().regex(/^in_[0-9a-f-]{36}$/, 'expected the id of a message of the inbox, in_ followed by a UUID');
+
+/** One message of the built-in channel `gateway`. */
+export const InboxMessage = z
+  .strictObject({
+    id: InboxMessageId,
+    source: z.enum(['cron', 'heartbeat', 'webhook', 'turn']),
+    level: z.enum(['info', 'alert']),
+    agentId: AgentId,
+    conversationRef: ConversationRef.nullable().describe('The conversation that it belongs to; null when it belongs to none.'),
+    text: z.string(),
+    createdAt: EpochMs,
+    readAt: EpochMs.nullable(),
+  })
+  .meta({ id: 'InboxMessage' });
+export type InboxMessage = z.output<typeof InboxMessage>;
+
+const example = {
+  id: 'in_0199e0a0-7c00-7000-8000-000000000001',
+  source: 'cron',
+  level: 'info',
+  agentId: 'default',
+  conversationRef: 'cv_47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU',
+  text: 'Three mails need an answer today.',
+  createdAt: 1_790_000_000_000,
+  readAt: null,
+} as const;
+
+export const inbox = {
+  'inbox.list': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists what schedules, heartbeats and webhooks have told, newest first.',
+    description: 'A caller sees its own messages, an admin those of all. The thousand newest of each owner are kept.',
+    params: z.strictObject({
+      unreadOnly: z.boolean().default(false),
+      limit: z.int().min(1).max(100).default(50),
+      before: InboxMessageId.optional().describe('The last message of the page before.'),
+    }),
+    result: z.strictObject({ messages: z.array(InboxMessage), unread: z.int().min(0).describe('Of all that the caller may see.') }),
+    examples: [{ params: { unreadOnly: true }, result: { messages: [example], unread: 1 } }],
+    since: '0.1.0',
+  }),
+  'inbox.markRead': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Marks messages of the inbox as read; give either `ids` or `all`.',
+    description: 'Ids that are unknown, foreign or read already are passed over: `marked` counts the others.',
+    params: z
+      .strictObject({ ids: z.array(InboxMessageId).min(1).max(1000).optional(), all: z.literal(true).optional() })
+      .refine(({ ids, all }) => (ids === undefined) !== (all === undefined), 'expected either ids or all'),
+    result: z.strictObject({ marked: z.int().min(0) }),
+    examples: [{ params: { ids: [example.id] }, result: { marked: 1 } }],
+    since: '0.1.0',
+  }),
+};

@@ -1,0 +1,180 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { AgentId, ConversationRef, PrintedSessionKey } from '../shared/session.ts';
+import { EpochMs, FinishReason } from '../shared/turn.ts';
+
+const MappingId = z.string().min(1).max(160).describe('Id of a mapping of the configuration, of a preset, or `webhook` for the strict route.');
+export const WebhookDeliveryId = z.string().regex(/^wd_[0-9a-f-]{36}$/, 'expected the id of a delivery, wd_ followed by a UUID');
+
+const DeliveryState = z
+  .enum(['accepted', 'running', 'done', 'failed', 'aborted', 'unknown', 'ignored'])
+  .describe('`accepted`: waits; `unknown`: a crash left open what was done; `ignored`: nothing had to be done, as for a ping.');
+
+/** One webhook that was taken; what it says is kept for seven days. */
+export const WebhookDelivery = z
+  .strictObject({
+    deliveryId: WebhookDeliveryId,
+    mapping: MappingId,
+    action: z.enum(['agent', 'wake']),
+    state: DeliveryState,
+    agentId: AgentId,
+    conversationRef: ConversationRef.nullable().describe('Where its turn is; null when it begins none.'),
+    sessionKey: PrintedSessionKey.nullable(),
+    senderId: z.string().nullable().describe('Its id, as the sender gave it.'),
+    message: z.string().describe('The text that was made of it, cut to 2,000 characters.'),
+    bodyBytes: z.int().min(0),
+    bodyDigest: z.string().describe('SHA-256 of the raw body, base64url.'),
+    remoteAddress: z.string().nullable(),
+    receivedAt: EpochMs,
+    endedAt: EpochMs.nullable(),
+    repeats: z.int().min(0).describe('How often the same delivery came again and was answered without doing anything.'),
+    replayOf: WebhookDeliveryId.nullable().describe('The delivery that an operator had run again.'),
+    turnId: z.string().nullable(),
+    finishReason: FinishReason.nullable(),
+    errorKind: z.string().nullable(),
+  })
+  .meta({ id: 'WebhookDelivery' });
+export type WebhookDelivery = z.output<typeof WebhookDelivery>;
+
+const deliveryId = 'wd_0199e0a0-7c00-7000-8000-000000000001';
+const example = {
+  deliveryId,
+  mapping: 'github',
+  action: 'agent',
+  state: 'done',
+  agentId: 'default',
+  conversationRef: 'cv_47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU',
+  sessionKey: 'webhook%3A4XHTpXKf:webhook:hook%3Agithub%3A72d3162e',
+  senderId: '72d3162e-cc78-11e3-81ab-4c9367dc0958',
+  message: 'GitHub event: issues\nAction: opened\nRepository: ada/engine\nSender: ada',
+  bodyBytes: 9_412,
+  bodyDigest: '47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU',
+  remoteAddress: '192.0.2.7',
+  receivedAt: 1_790_000_000_000,
+  endedAt: 1_790_000_004_000,
+  repeats: 0,
+  replayOf: null,
+  turnId: 'tn_0199e0a0-7c00-7000-8000-000000000001',
+  finishReason: 'stop',
+  errorKind: null,
+} as const;
+
+/** Webhooks that were taken (beyond json-rpc.md; http-gateway.md §4.8). */
+export const webhooks = {
+  'webhooks.list': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Lists the rules that take webhooks, in the order in which they are asked.',
+    params: z.strictObject({}),
+    result: z.strictObject({
+      enabled: z.boolean(),
+      path: z.string().describe('Where the routes begin.'),
+      webhooks: z.array(
+        z.strictObject({
+          mapping: MappingId,
+          name: z.string().nullable(),
+          path: z.string().nullable().describe('The only path that it takes, behind the beginning; null for all.'),
+          source: z.string().nullable().describe('The only `source` of a payload that it takes.'),
+          preset: z.string().nullable(),
+          action: z.enum(['agent', 'wake']),
+          agentId: AgentId,
+          signature: z.enum(['hmac', 'standard', 'none']).describe('How senders show who they are; `standard`: Standard Webhooks.'),
+          replay: z.enum(['exact', 'body', 'signed']),
+          builtIn: z.boolean().describe('Made of a preset or for the strict route, not written as a mapping.'),
+          deliveries: z.int().min(0).describe('Taken within the last seven days.'),
+          lastDeliveryAt: EpochMs.nullable(),
+        }),
+      ),
+      total: z.int().min(0),
+    }),
+    examples: [
+      {
+        params: {},
+        result: {
+          enabled: true,
+          path: '/hooks',
+          webhooks: [
+            {
+              mapping: 'github',
+              name: null,
+              path: 'github',
+              source: null,
+              preset: 'github',
+              action: 'agent',
+              agentId: 'default',
+              signature: 'hmac',
+              replay: 'exact',
+              builtIn: true,
+              deliveries: 12,
+              lastDeliveryAt: 1_790_000_000_000,
+            },
+          ],
+          total: 1,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'webhooks.deliveries': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Lists the webhooks that were taken, newest first, each with its turn; they are kept for seven days, at most 20,000.',
+    params: z.strictObject({
+      mapping: MappingId.optional(),
+      state: DeliveryState.optional(),
+      limit: z.int().min(1).max(200).default(50),
+      before: WebhookDeliveryId.optional().describe('The last delivery of the page before.'),
+    }),
+    result: z.strictObject({ deliveries: z.array(WebhookDelivery), hasMore: z.boolean() }),
+    examples: [{ params: { mapping: 'github' }, result: { deliveries: [example], hasMore: false } }],
+    since: '0.1.0',
+  }),
+  'webhooks.replay': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Runs a stored delivery again, in the same conversation, as a delivery of its own.',
+    description: 'Text, agent and conversation are those of the time when it came; model and tools are those of the mapping as it is now.',
+    params: z.strictObject({ deliveryId: WebhookDeliveryId }),
+    result: z.strictObject({ deliveryId: WebhookDeliveryId, replayOf: WebhookDeliveryId }),
+    errors: ['not_found', 'precondition_failed', 'unavailable'],
+    examples: [{ params: { deliveryId }, result: { deliveryId: 'wd_0199e0a0-7c00-7000-8000-000000000002', replayOf: deliveryId } }],
+    since: '0.1.0',
+  }),
+  'webhooks.test': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Shows what a mapping would make of a payload; with `run` it is taken as if it had come.',
+    description: 'No signature is asked for. Without `run` nothing is stored and nothing runs.',
+    params: z.strictObject({
+      mapping: MappingId,
+      payload: z.unknown().default({}),
+      headers: z.record(z.string().max(256), z.string().max(8_192)).default({}).describe('Request headers, as templates and presets see them.'),
+      run: z.boolean().default(false),
+    }),
+    result: z.strictObject({
+      mapping: MappingId,
+      takenBy: MappingId.nullable().describe('The rule that such a delivery goes to at the path of the mapping: an earlier one may be wider.'),
+      sessionKey: PrintedSessionKey.nullable().describe('Of the conversation; null when no turn begins.'),
+      conversationRef: ConversationRef.nullable(),
+      message: z.string(),
+      senderId: z.string().nullable(),
+      deliveryId: WebhookDeliveryId.nullable().describe('Of what runs now; null without `run`.'),
+    }),
+    errors: ['not_found', 'unavailable'],
+    examples: [
+      {
+        params: { mapping: 'github', payload: { action: 'opened', sender: { login: 'ada' } }, headers: { 'x-github-event': 'issues' } },
+        result: {
+          mapping: 'github',
+          takenBy: 'github',
+          sessionKey: example.sessionKey,
+          conversationRef: example.conversationRef,
+          message: 'GitHub event: issues\nAction: opened\nSender: ada',
+          senderId: null,
+          deliveryId: null,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+};

@@ -1,0 +1,194 @@
+import * as z from 'zod';
+import { ToolPattern } from './agent-config.ts';
+import { AgentId, ChannelEndpoint, ConversationRef, PrintedSessionKey } from './session.ts';
+import { EpochMs } from './turn.ts';
+
+const WellFormed = z.string().refine((text) => text.isWellFormed(), 'expected well-formed Unicode');
+const SafePositive = z.int().min(1);
+const nameLength = 200;
+
+/** Bounds of the fields of a job (json-rpc.md §2.3, §8). */
+export const cronLimits = {
+  name: nameLength,
+  text: 32_768,
+  message: 131_072,
+  script: 65_536,
+  expr: 1024,
+  zone: 128,
+  at: 128,
+  runs: 10_000,
+} as const;
+
+export const CronJobId = z
+  .string()
+  .regex(/^cj_[A-Za-z0-9_-]{1,253}$/, 'expected the id of a job, cj_…')
+  .meta({ id: 'CronJobId' });
+export const CronJobName = WellFormed.min(1).max(cronLimits.name).meta({ id: 'CronJobName' });
+export const CronExecutionId = z.string().min(1).max(256);
+
+const Zone = z.string().min(1).max(cronLimits.zone).describe('IANA name of a zone, or an offset; `scheduler.cron.defaultTimezone` when absent.');
+const Expr = z.string().min(1).max(cronLimits.expr).describe('Five fields, or six with seconds first.');
+
+/** When a job runs, as a caller writes it: exactly one kind (json-rpc.md §2.3). */
+export const CronScheduleRequest = z
+  .discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('cron'), expr: Expr, tz: Zone.optional() }),
+    z.strictObject({ kind: z.literal('every'), everyMs: SafePositive, anchorMs: EpochMs.optional() }),
+    z.strictObject({
+      kind: z.literal('at'),
+      at: z.string().min(1).max(cronLimits.at).describe('A date and time, with an offset or `Z`, or as a clock in `tz` shows it.'),
+      tz: Zone.optional(),
+      fold: z.enum(['earlier', 'later']).optional().describe('Which of two equal wall times is meant, where clocks are set back.'),
+    }),
+    z.strictObject({ kind: z.literal('in'), seconds: SafePositive }),
+  ])
+  .meta({ id: 'CronScheduleRequest' });
+export type CronScheduleRequest = z.output<typeof CronScheduleRequest>;
+
+/** When a job runs, as it is stored: `at` and `in` became an instant. */
+export const CronSchedule = z
+  .discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('cron'), expr: Expr, tz: z.string().min(1).max(cronLimits.zone) }),
+    z.strictObject({ kind: z.literal('every'), everyMs: SafePositive, anchorMs: EpochMs }),
+    z.strictObject({ kind: z.literal('at'), atMs: EpochMs }),
+  ])
+  .meta({ id: 'CronSchedule' });
+export type CronSchedule = z.output<typeof CronSchedule>;
+
+const authorable = [
+  z.strictObject({
+    kind: z.literal('heartbeat_event'),
+    text: WellFormed.min(1).max(cronLimits.text),
+    wakeMode: z.enum(['now', 'next-heartbeat']).default('next-heartbeat'),
+  }),
+  z.strictObject({ kind: z.literal('delivery'), text: WellFormed.min(1).max(cronLimits.text) }),
+  z.strictObject({
+    kind: z.literal('agent_turn'),
+    message: WellFormed.min(1).max(cronLimits.message),
+    model: z.string().min(1).max(512).optional().describe('`provider/model` or a bare model id; the model of the operation `cron` otherwise.'),
+    timeoutSeconds: z.int().min(1).max(86_400).optional().describe('Wall clock of the turn; 600 otherwise.'),
+  }),
+] as const;
+
+/** What a job does, as a caller may write it. */
+export const CronPayload = z.discriminatedUnion('kind', [...authorable]).meta({ id: 'CronPayload' });
+
+export const cronActions = ['memory_review', 'memory_lifecycle', 'reflection'] as const;
+export type CronAction = (typeof cronActions)[number];
+
+/** What a job does; the built-in ones do an `internal_action`. */
+export const CronJobPayload = z
+  .discriminatedUnion('kind', [...authorable, z.strictObject({ kind: z.literal('internal_action'), action: z.enum(cronActions) })])
+  .meta({ id: 'CronJobPayload' });
+export type CronJobPayload = z.output<typeof CronJobPayload>;
+
+/** Whose conversation: the whole scope that its reference is a digest of (json-rpc.md §2.3). */
+export const ConversationScope = z
+  .strictObject({
+    tenantId: z.string().min(1).max(64),
+    agentId: AgentId,
+    partition: z.strictObject({ kind: z.literal('principal-key'), principalId: z.string().min(1).max(256), sessionKey: PrintedSessionKey }),
+  })
+  .meta({ id: 'ConversationScope' });
+
+export const CronDeliveryTarget = z
+  .strictObject({
+    conversation: z.strictObject({ conversationScope: ConversationScope, conversationRef: ConversationRef }),
+    destinationEndpoint: ChannelEndpoint,
+  })
+  .meta({ id: 'CronDeliveryTarget' });
+export type CronDeliveryTarget = z.output<typeof CronDeliveryTarget>;
+
+export const CronWakeGate = z
+  .strictObject({
+    script: WellFormed.min(1).max(cronLimits.script),
+    language: z.enum(['js', 'ts']),
+    timeoutSeconds: z.int().min(1).max(300),
+  })
+  .meta({ id: 'CronWakeGate' });
+
+export const CronToolPolicy = z
+  .strictObject({
+    profile: z.enum(['minimal', 'coding', 'messaging', 'supervisor', 'full']),
+    allow: z.array(ToolPattern).max(256).default([]),
+    deny: z.array(ToolPattern).max(256).default([]),
+  })
+  .meta({ id: 'CronToolPolicy' });
+
+export const CronSessionPolicy = z
+  .discriminatedUnion('strategy', [
+    z.strictObject({ strategy: z.literal('fresh') }),
+    z.strictObject({ strategy: z.literal('rolling'), maxHistoryTurns: z.int().min(1).max(20) }),
+  ])
+  .meta({ id: 'CronSessionPolicy' });
+
+/** The optional fields of a job that say how it runs. */
+export const cronPolicyShape = {
+  sessionPolicy: CronSessionPolicy.optional().describe('What the turn sees of earlier runs: nothing (`fresh`, the default), or the last ones.'),
+  continuationMode: z
+    .enum(['none', 'heartbeat_excerpt', 'origin_history'])
+    .optional()
+    .describe('Where else the result goes: nowhere, as an excerpt to the next heartbeat, or into the conversation of `deliveryTarget`.'),
+  deliveryTarget: CronDeliveryTarget.optional().describe('Who is told the result.'),
+  wakeGate: CronWakeGate.optional().describe('A script, run in a sandbox before the model, that decides whether there is something to do.'),
+  cacheRetention: z.enum(['none', 'short', 'long']).optional().describe("How long the provider's prompt cache is asked to keep the prefix."),
+  toolPolicy: CronToolPolicy.optional().describe("Tools of the run, within the agent's own."),
+  maxConsecutiveDependencyErrors: z
+    .int()
+    .min(0)
+    .max(10_000)
+    .optional()
+    .describe('Runs in a row that may fail for a provider before the job is paused; 0: any number.'),
+};
+export const CronPolicies = z.strictObject(cronPolicyShape);
+export type CronPolicies = z.output<typeof CronPolicies>;
+
+const errorsInARow = z.int().min(0);
+
+/** Where a job stands (json-rpc.md §3). */
+export const CronLifecycle = z
+  .discriminatedUnion('state', [
+    z.strictObject({ state: z.literal('scheduled'), nextRunAtMs: EpochMs.nullable(), consecutiveDependencyErrors: errorsInARow }),
+    z.strictObject({
+      state: z.literal('paused'),
+      reason: z.enum(['operator', 'dependency_errors']),
+      nextRunAtMs: EpochMs.nullable(),
+      consecutiveDependencyErrors: errorsInARow,
+    }),
+    z.strictObject({ state: z.literal('one_shot_claimed'), executionId: CronExecutionId, scheduledForMs: EpochMs, claimedAtMs: EpochMs }),
+    z.strictObject({ state: z.literal('one_shot_terminal'), terminalExecutionId: CronExecutionId, terminalAtMs: EpochMs }),
+  ])
+  .meta({ id: 'CronLifecycle' });
+export type CronLifecycle = z.output<typeof CronLifecycle>;
+
+export const cronTriggers = ['scheduled', 'catchup', 'manual'] as const;
+export const cronWorkKinds = ['agent_turn', 'heartbeat_event', 'internal_action', 'delivery_only'] as const;
+export const cronRunStates = ['started', 'dispatched', 'completed', 'failed', 'aborted', 'skipped', 'unknown'] as const;
+export const cronDeliveryStates = ['not_requested', 'suppressed', 'pre_send_failed', 'accepted', 'partial', 'rejected', 'unknown'] as const;
+export type CronTrigger = (typeof cronTriggers)[number];
+export type CronWorkKind = (typeof cronWorkKinds)[number];
+export type CronRunState = (typeof cronRunStates)[number];
+export type CronDeliveryState = (typeof cronDeliveryStates)[number];
+
+export const CronCounter = z
+  .strictObject({
+    name: z
+      .string()
+      .max(64)
+      .regex(/^[a-z][a-z0-9_]*$/, 'expected lower-case letters, digits and "_", a letter first'),
+    value: z.int().min(0),
+  })
+  .meta({ id: 'CronCounter' });
+export type CronCounter = z.output<typeof CronCounter>;
+
+/** What is known of an occurrence from its beginning; both events and the run record carry it. */
+export const cronRunIdentity = {
+  executionId: CronExecutionId,
+  jobId: CronJobId,
+  agentId: AgentId,
+  scheduledForMs: EpochMs,
+  trigger: z.enum(cronTriggers),
+  workKind: z.enum(cronWorkKinds),
+  rootRunId: z.string().min(1).max(300),
+  startedAtMs: EpochMs,
+};

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { createInbox } from './inbox.ts';
+import type { FeedEntry } from './live.ts';
+
+const message = (id: string, readAt: number | null = null) => ({
+  id,
+  source: 'cron' as const,
+  level: 'info' as const,
+  agentId: 'default',
+  conversationRef: null,
+  text: `Text of ${id}`,
+  createdAt: 1,
+  readAt,
+});
+
+/** An inbox over answers that the test gives one by one. */
+function open() {
+  const asked: { method: string; params: unknown; answer: (value: unknown) => void }[] = [];
+  let hear: (entry: FeedEntry) => void = () => undefined;
+  const call = (method: string, params: unknown) =>
+    new Promise((resolve) => {
+      asked.push({ method, params, answer: resolve });
+    });
+  const inbox = createInbox(
+    // The answers are those of the contract; which method they are for is what the test looks at.
+    { call: call as never },
+    {
+      listen: (listener) => {
+        hear = listener;
+        return () => undefined;
+      },
+    },
+  );
+  return { inbox, asked, hear: (kind: string) => hear({ number: 1, kind, payload: {}, atMs: 0 }) };
+}
+
+test('an event brings the newest messages, and what was asked for before it is not taken', async () => {
+  const { inbox, asked, hear } = open();
+  hear('inbox:message');
+  await expect.poll(() => asked.length).toBe(2);
+  asked[1]?.answer({ messages: [message('in_2'), message('in_1')], unread: 2 });
+  asked[0]?.answer({ messages: [], unread: 0 });
+  await expect.poll(() => inbox.state.get().messages.map(({ id }) => id)).toEqual(['in_2', 'in_1']);
+  expect(inbox.state.get().unread).toBe(2);
+  hear('message:sent');
+  expect(asked).toHaveLength(2);
+});
+
+test('marking counts down by what was not read yet', async () => {
+  const { inbox, asked } = open();
+  asked[0]?.answer({ messages: [message('in_3'), message('in_2', 5), message('in_1')], unread: 7 });
+  await expect.poll(() => inbox.state.get().loading).toBe(false);
+  const marked = inbox.markRead(['in_3', 'in_2']);
+  expect(asked[1]).toMatchObject({ method: 'inbox.markRead', params: { ids: ['in_3', 'in_2'] } });
+  asked[1]?.answer({ marked: 1 });
+  await marked;
+  expect(inbox.state.get().unread).toBe(6);
+  expect(inbox.state.get().messages.map(({ readAt }) => readAt !== null)).toEqual([true, true, false]);
+  const all = inbox.markRead('all');
+  asked[2]?.answer({ marked: 6 });
+  await all;
+  expect(inbox.state.get().unread).toBe(0);
+});

@@ -1,0 +1,79 @@
+import type { Client } from '@gatehouse/client';
+import type { Result } from '@gatehouse/contract';
+import type { LiveEvents } from './live.ts';
+import { createStore, type Store } from './store.ts';
+
+export type InboxMessage = Result<'inbox.list'>['messages'][number];
+
+export interface InboxState {
+  /** The newest messages, newest first; further pages behind them once they were asked for. */
+  readonly messages: readonly InboxMessage[];
+  readonly unread: number;
+  readonly hasMore: boolean;
+  readonly loading: boolean;
+  readonly error: unknown;
+}
+
+export interface Inbox {
+  readonly state: Store<InboxState>;
+  /** Reads the newest page anew. */
+  reload(): void;
+  /** Adds the page behind the last message. */
+  more(): void;
+  /** Marks messages as read, or all of them. */
+  markRead(which: readonly string[] | 'all'): Promise<void>;
+  close(): void;
+}
+
+const pageSize = 50;
+const settleMs = 100;
+
+/** What jobs, heartbeats and webhooks have told, kept up to date by the event stream. */
+export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents, 'listen'>): Inbox {
+  const state = createStore<InboxState>({ messages: [], unread: 0, hasMore: false, loading: true, error: undefined });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let round = 0;
+
+  /** The newest answer wins: what was asked for before it may be older than it. */
+  function load(before?: string): void {
+    round += 1;
+    const mine = round;
+    state.set({ ...state.get(), loading: true });
+    client.call('inbox.list', { limit: pageSize, ...(before !== undefined && { before }) }).then(
+      ({ messages, unread }) => {
+        if (mine !== round) return;
+        const earlier = before === undefined ? [] : state.get().messages;
+        state.set({ messages: [...earlier, ...messages], unread, hasMore: messages.length === pageSize, loading: false, error: undefined });
+      },
+      (error: unknown) => {
+        if (mine === round) state.set({ ...state.get(), loading: false, error });
+      },
+    );
+  }
+
+  load();
+  const stop = live.listen(({ kind }) => {
+    if (kind !== 'inbox:message' && kind !== 'gap') return;
+    clearTimeout(timer);
+    timer = setTimeout(() => load(), settleMs);
+  });
+  return {
+    state,
+    reload: () => load(),
+    more: () => load(state.get().messages.at(-1)?.id),
+    async markRead(which) {
+      await client.call('inbox.markRead', which === 'all' ? { all: true } : { ids: [...which] });
+      const now = state.get();
+      const readAt = Date.now();
+      const messages = now.messages.map((one) => (one.readAt === null && (which === 'all' || which.includes(one.id)) ? { ...one, readAt } : one));
+      // A list that is under way was written before this.
+      round += 1;
+      const left = now.messages.filter(({ readAt: at }) => at === null).length - messages.filter(({ readAt: at }) => at === null).length;
+      state.set({ ...now, messages, unread: which === 'all' ? 0 : Math.max(0, now.unread - left), loading: false });
+    },
+    close() {
+      clearTimeout(timer);
+      stop();
+    },
+  };
+}

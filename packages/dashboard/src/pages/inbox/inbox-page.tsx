@@ -1,0 +1,89 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, count, dateTime } from '../../data/format.ts';
+import type { InboxMessage } from '../../data/inbox.ts';
+import { useStore } from '../../data/store.ts';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
+import { Markdown } from '../../markdown/markdown.tsx';
+
+const sources: Readonly<Record<InboxMessage['source'], string>> = { cron: 'Job', heartbeat: 'Heartbeat', webhook: 'Webhook', turn: 'Turn' };
+
+/** What jobs, heartbeats and webhooks have told. */
+export function InboxPage() {
+  const { inbox, admin } = useSession();
+  const { messages, unread, hasMore, loading, error } = useStore(inbox.state);
+  const [failure, setFailure] = useState<unknown>();
+  const mark = (which: readonly string[] | 'all'): void => {
+    setFailure(undefined);
+    inbox.markRead(which).catch(setFailure);
+  };
+  return (
+    <Page
+      title="Inbox"
+      lead={admin ? 'What jobs, heartbeats and webhooks have told, everybody.' : 'What jobs, heartbeats and webhooks have told you.'}
+      actions={
+        <Button disabled={unread === 0} onClick={() => mark('all')}>
+          Mark all as read
+        </Button>
+      }
+    >
+      {failure !== undefined && <Failure error={failure} />}
+      {error !== undefined && <Failure error={error} onRetry={inbox.reload} />}
+      <p role="status" className="hint">
+        {messages.length === 0 ? '' : unread === 0 ? 'Everything is read.' : `${count(unread)} not read yet.`}
+      </p>
+      {messages.length === 0 && loading && <Skeleton lines={4} />}
+      {messages.length === 0 && !loading && error === undefined && (
+        <Empty title="Nothing has come yet">
+          <p>Jobs that deliver and heartbeats that have something to say write here.</p>
+        </Empty>
+      )}
+      <ul className="inbox" aria-label="Messages">
+        {messages.map((message) => (
+          <li key={message.id}>
+            <MessageCard message={message} onRead={() => mark([message.id])} />
+          </li>
+        ))}
+      </ul>
+      {hasMore && (
+        <div className="pages">
+          <Button small disabled={loading} onClick={inbox.more}>
+            Older
+          </Button>
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function MessageCard({ message, onRead }: { readonly message: InboxMessage; readonly onRead: () => void }) {
+  const { id, source, level, agentId, conversationRef, text, createdAt, readAt } = message;
+  return (
+    <article className={readAt === null ? 'card inbox-message unread' : 'card inbox-message'} aria-labelledby={`${id}-head`}>
+      <header>
+        <span className="facts-line" id={`${id}-head`}>
+          {readAt === null && <Badge tone="accent">New</Badge>}
+          {level === 'alert' && <Badge tone="bad">Alert</Badge>}
+          <span>{`${sources[source]} of ${agentId}`}</span>
+          <time dateTime={new Date(createdAt).toISOString()} title={dateTime(createdAt)}>
+            {ago(createdAt)}
+          </time>
+        </span>
+      </header>
+      <Markdown text={text} />
+      <div className="actions">
+        {conversationRef !== null && (
+          <PageLink to={`/conversations/${conversationRef}`} className="button small">
+            Conversation
+          </PageLink>
+        )}
+        {readAt === null && (
+          <Button small icon="check" onClick={onRead}>
+            Mark as read
+          </Button>
+        )}
+      </div>
+    </article>
+  );
+}

@@ -1,0 +1,46 @@
+import type { ReactNode } from 'react';
+import { Field } from '../../ui/parts.tsx';
+import { errorOf, type FieldErrors } from './field-errors.ts';
+import type { JobDraft } from './job-draft.ts';
+
+/** What the parts of the form share. */
+export interface DraftFieldProps {
+  readonly draft: JobDraft;
+  readonly change: (part: Partial<JobDraft>) => void;
+  readonly errors: FieldErrors;
+}
+
+/** A field with what is wrong with it below. */
+export function DraftField({
+  path,
+  errors,
+  label,
+  hint,
+  children,
+}: {
+  readonly path: string;
+  readonly errors: FieldErrors;
+  readonly label: string;
+  readonly hint?: string;
+  readonly children: (own: { id: string; 'aria-describedby': string | undefined; 'aria-invalid': boolean | undefined }) => ReactNode;
+}) {
+  const message = errorOf(errors, path);
+  return (
+    <Field label={label} hint={hint}>
+      {(id, hintId) => (
+        <>
+          {children({
+            id,
+            'aria-describedby': [message === undefined ? undefined : `${id}-error`, hintId].filter((one) => one !== undefined).join(' ') || undefined,
+            'aria-invalid': message === undefined ? undefined : true,
+          })}
+          {message !== undefined && (
+            <p className="field-error" id={`${id}-error`}>
+              {message}
+            </p>
+          )}
+        </>
+      )}
+    </Field>
+  );
+}

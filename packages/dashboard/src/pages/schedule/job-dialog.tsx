@@ -1,0 +1,239 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { useStore } from '../../data/store.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+import { DraftField, type DraftFieldProps } from './draft-field.tsx';
+import { type FieldErrors, fieldErrors } from './field-errors.ts';
+import { addParams, draftOf, emptyDraft, type Job, type JobDraft, payloadKinds, scheduleKinds, unitNames, updateParams } from './job-draft.ts';
+import { PolicyFields } from './policy-fields.tsx';
+import { PreviewList, usePreview } from './preview.tsx';
+import { payloadNames } from './words.ts';
+
+const kindWords: Readonly<Record<JobDraft['kind'], string>> = {
+  cron: 'By a cron expression',
+  every: 'Again and again',
+  at: 'Once, at a time',
+  in: 'Once, after a while',
+};
+
+/** Makes a job, or changes one: only what was changed is sent. */
+export function JobDialog({
+  job,
+  onClose,
+  onDone,
+}: {
+  readonly job: Job | undefined;
+  readonly onClose: () => void;
+  readonly onDone: (words: string) => void;
+}) {
+  const { client, agents, defaultAgentId } = useSession();
+  const agentIds = useStore(agents);
+  const [before] = useState(() => (job === undefined ? emptyDraft(defaultAgentId, localZone()) : draftOf(job, localZone())));
+  const [draft, setDraft] = useState(before);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const preview = usePreview(draft);
+  const errors: FieldErrors = new Map([...fieldErrors(preview.error), ...fieldErrors(error)]);
+  const change = (part: Partial<JobDraft>): void => {
+    setDraft({ ...draft, ...part });
+    setError(undefined);
+  };
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      if (job === undefined) onDone(`${(await client.call('cron.add', addParams(draft))).name} is added.`);
+      else onDone(`${(await client.call('cron.update', updateParams(job.id, before, draft))).jobName} is changed.`);
+    } catch (failure) {
+      setError(failure);
+      setBusy(false);
+    }
+  };
+  const props = { draft, change, errors };
+  return (
+    <Dialog title={job === undefined ? 'New job' : `Edit ${job.name}`} onClose={onClose} wide>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save();
+        }}
+      >
+        <div className="dialog-body">
+          <div className="field-pair">
+            <DraftField {...props} path="name" label="Name">
+              {(own) => <input {...own} maxLength={200} value={draft.name} onChange={(event) => change({ name: event.target.value })} />}
+            </DraftField>
+            <Field label="Agent">
+              {(id) => (
+                <select id={id} disabled={job !== undefined} value={draft.agentId} onChange={(event) => change({ agentId: event.target.value })}>
+                  {[...new Set([draft.agentId, ...agentIds])].map((one) => (
+                    <option key={one}>{one}</option>
+                  ))}
+                </select>
+              )}
+            </Field>
+          </div>
+          <fieldset className="part">
+            <legend>When</legend>
+            <ScheduleFields {...props} />
+            <PreviewList preview={preview} />
+          </fieldset>
+          <fieldset className="part">
+            <legend>What</legend>
+            <PayloadFields {...props} />
+          </fieldset>
+          <PolicyFields {...props} />
+        </div>
+        {error !== undefined && <Failure error={error} title="It is not saved." />}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button submit look="primary" disabled={busy}>
+            {busy ? 'Saving…' : job === undefined ? 'Add' : 'Save'}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
+  const { kind } = draft;
+  const span = kind === 'every' || kind === 'in';
+  return (
+    <>
+      <DraftField errors={errors} path="schedule.kind" label="Runs">
+        {(own) => (
+          <select {...own} value={kind} onChange={(event) => change({ kind: scheduleKinds.find((one) => one === event.target.value) ?? 'cron' })}>
+            {scheduleKinds.map((one) => (
+              <option key={one} value={one}>
+                {kindWords[one]}
+              </option>
+            ))}
+          </select>
+        )}
+      </DraftField>
+      <div className="field-pair">
+        {kind === 'cron' && (
+          <DraftField
+            errors={errors}
+            path="schedule.expr"
+            label="Expression"
+            hint="Minute, hour, day, month, day of the week; seconds may stand first."
+          >
+            {(own) => <input {...own} className="mono" value={draft.expr} onChange={(event) => change({ expr: event.target.value })} />}
+          </DraftField>
+        )}
+        {kind === 'at' && (
+          <DraftField errors={errors} path="schedule.at" label="Time" hint="Such as 2030-01-31T09:30, or with an offset or Z.">
+            {(own) => <input {...own} className="mono" value={draft.at} onChange={(event) => change({ at: event.target.value })} />}
+          </DraftField>
+        )}
+        {(kind === 'cron' || kind === 'at') && (
+          <DraftField errors={errors} path="schedule.tz" label="Zone" hint="Such as Europe/Berlin; empty takes that of the gateway.">
+            {(own) => <input {...own} value={draft.tz} onChange={(event) => change({ tz: event.target.value })} />}
+          </DraftField>
+        )}
+        {kind === 'at' && (
+          <DraftField errors={errors} path="schedule.fold" label="A time that comes twice" hint="Where clocks are set back.">
+            {(own) => (
+              <select
+                {...own}
+                value={draft.fold}
+                onChange={({ target: { value } }) => change({ fold: value === 'earlier' || value === 'later' ? value : '' })}
+              >
+                <option value="">is refused</option>
+                <option value="earlier">the earlier one</option>
+                <option value="later">the later one</option>
+              </select>
+            )}
+          </DraftField>
+        )}
+        {span && (
+          <>
+            <DraftField
+              errors={errors}
+              path={kind === 'every' ? 'schedule.everyMs' : 'schedule.seconds'}
+              label={kind === 'every' ? 'Every' : 'After'}
+            >
+              {(own) => <input {...own} inputMode="decimal" value={draft.amount} onChange={(event) => change({ amount: event.target.value })} />}
+            </DraftField>
+            <Field label="Unit">
+              {(id) => (
+                <select
+                  id={id}
+                  value={draft.unit}
+                  onChange={(event) => change({ unit: unitNames.find((one) => one === event.target.value) ?? 'minutes' })}
+                >
+                  {unitNames.map((one) => (
+                    <option key={one}>{one}</option>
+                  ))}
+                </select>
+              )}
+            </Field>
+          </>
+        )}
+        {kind === 'every' && (
+          <DraftField errors={errors} path="schedule.anchorMs" label="Counted from" hint="Empty: from now.">
+            {(own) => (
+              <input {...own} type="datetime-local" step="any" value={draft.anchor} onChange={(event) => change({ anchor: event.target.value })} />
+            )}
+          </DraftField>
+        )}
+      </div>
+    </>
+  );
+}
+
+function PayloadFields({ draft, change, errors }: DraftFieldProps) {
+  const { does } = draft;
+  return (
+    <>
+      <DraftField errors={errors} path="payload.kind" label="Does">
+        {(own) => (
+          <select
+            {...own}
+            value={does}
+            onChange={(event) => change({ does: payloadKinds.find((one) => one === event.target.value) ?? 'agent_turn' })}
+          >
+            {payloadKinds.map((one) => (
+              <option key={one} value={one}>
+                {payloadNames[one]}
+              </option>
+            ))}
+          </select>
+        )}
+      </DraftField>
+      <DraftField
+        errors={errors}
+        path={does === 'agent_turn' ? 'payload.message' : 'payload.text'}
+        label={does === 'agent_turn' ? 'Message' : 'Text'}
+      >
+        {(own) => <textarea {...own} rows={4} dir="auto" value={draft.text} onChange={(event) => change({ text: event.target.value })} />}
+      </DraftField>
+      {does === 'agent_turn' && (
+        <div className="field-pair">
+          <DraftField errors={errors} path="payload.model" label="Model" hint="Empty takes that of the agent.">
+            {(own) => <input {...own} value={draft.model} onChange={(event) => change({ model: event.target.value })} />}
+          </DraftField>
+          <DraftField errors={errors} path="payload.timeoutSeconds" label="Longest time in seconds" hint="Empty: 600.">
+            {(own) => (
+              <input {...own} type="number" value={draft.timeoutSeconds} onChange={(event) => change({ timeoutSeconds: event.target.value })} />
+            )}
+          </DraftField>
+        </div>
+      )}
+      {does === 'heartbeat_event' && (
+        <label className="check">
+          <input type="checkbox" checked={draft.wakeNow} onChange={(event) => change({ wakeNow: event.target.checked })} />
+          Wakes the agent at once
+        </label>
+      )}
+    </>
+  );
+}
+
+function localZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}

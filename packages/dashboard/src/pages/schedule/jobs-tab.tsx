@@ -1,0 +1,197 @@
+import { useEffect, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime } from '../../data/format.ts';
+import { useStore } from '../../data/store.ts';
+import { useLiveReload } from '../../data/use-live-reload.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { Badge, Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
+import { JobDialog } from './job-dialog.tsx';
+import type { Job } from './job-draft.ts';
+import { RunsDialog } from './runs-dialog.tsx';
+import { spans, TimeLine } from './time-line.tsx';
+import { upcomingRuns } from './upcoming.ts';
+import { lifecycleWords, nextRunOf, payloadNames, payloadText, scheduleWords } from './words.ts';
+
+type Asked = 'new' | { readonly edit: Job } | { readonly runs: Job } | { readonly remove: Job };
+
+const shown = 200;
+/** The time line moves on with the clock. */
+const redrawMs = 60_000;
+
+/** The jobs, when they run next, and what can be done with them. */
+export function JobsTab() {
+  const { client, agents } = useSession();
+  const agentIds = useStore(agents);
+  const [agentId, setAgentId] = useState('');
+  const [spanMs, setSpanMs] = useState<number>(spans[0].ms);
+  const [asked, setAsked] = useState<Asked>();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [outcome, setOutcome] = useState<string>();
+  const loaded = useLoad(`jobs ${agentId} ${spanMs}`, async (signal) => {
+    const listed = await client.call('cron.list', { limit: shown, ...(agentId !== '' && { agentId }) }, { signal });
+    const nowMs = Date.now();
+    return { ...listed, nowMs, spanMs, rows: await upcomingRuns(client, listed.jobs, nowMs, nowMs + spanMs, signal) };
+  });
+  const { reload } = loaded;
+  // Another window is drawn in the place of this one, without a gap between them.
+  const [data, setData] = useState<typeof loaded.data>();
+  if (loaded.data !== undefined && loaded.data !== data) setData(loaded.data);
+  useLiveReload('scheduler:cron_', reload);
+  useEffect(() => {
+    const timer = setInterval(reload, redrawMs);
+    return () => clearInterval(timer);
+  }, [reload]);
+  const close = (): void => setAsked(undefined);
+  const done = (words: string): void => {
+    setOutcome(words);
+    setAsked(undefined);
+    reload();
+  };
+  const run = (work: () => Promise<string>): void => {
+    setBusy(true);
+    setError(undefined);
+    setOutcome(undefined);
+    work()
+      .then(done, setError)
+      .finally(() => setBusy(false));
+  };
+  const start = async (job: Job): Promise<string> => {
+    await client.call('cron.run', { jobName: job.id, agentId: job.agentId });
+    return `${job.name} has begun.`;
+  };
+  const pause = async (job: Job, paused: boolean): Promise<string> => {
+    await client.call('cron.update', { jobId: job.id, paused });
+    return `${job.name} ${paused ? 'is paused' : 'runs again'}.`;
+  };
+
+  return (
+    <>
+      <div className="toolbar">
+        <fieldset className="chips">
+          <legend className="visually-hidden">Length of the time line</legend>
+          {spans.map(({ ms, words }) => (
+            <button key={ms} type="button" className="chip" aria-pressed={ms === spanMs} onClick={() => setSpanMs(ms)}>
+              {words}
+            </button>
+          ))}
+        </fieldset>
+        {agentIds.length > 1 && (
+          <select aria-label="Agent" value={agentId} onChange={(event) => setAgentId(event.target.value)}>
+            <option value="">All agents</option>
+            {agentIds.map((id) => (
+              <option key={id}>{id}</option>
+            ))}
+          </select>
+        )}
+        <span className="grow" />
+        <Button icon="plus" look="primary" onClick={() => setAsked('new')}>
+          New job
+        </Button>
+      </div>
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      {error !== undefined && <Failure error={error} />}
+      {loaded.error !== undefined && <Failure error={loaded.error} onRetry={reload} />}
+      {data === undefined && loaded.loading && <Skeleton lines={5} />}
+      {data?.jobs.length === 0 && (
+        <Empty title="There are no jobs yet">
+          <p>A job asks an agent, tells its heartbeat something or delivers a text, by the clock.</p>
+        </Empty>
+      )}
+      {data !== undefined && data.rows.length > 0 && <TimeLine rows={data.rows} nowMs={data.nowMs} spanMs={data.spanMs} />}
+      {data !== undefined && data.jobs.length > 0 && (
+        <ul className="rows" aria-label="Jobs">
+          {data.jobs.map((job) => (
+            <JobRow
+              key={job.id}
+              job={job}
+              busy={busy}
+              onAsk={setAsked}
+              onRun={() => run(() => start(job))}
+              onPause={(paused) => run(() => pause(job, paused))}
+            />
+          ))}
+        </ul>
+      )}
+      {data !== undefined && data.total > data.jobs.length && <p className="hint">{`${data.jobs.length} of ${data.total} jobs are shown.`}</p>}
+      {asked === 'new' && <JobDialog job={undefined} onClose={close} onDone={done} />}
+      {typeof asked === 'object' && 'edit' in asked && <JobDialog job={asked.edit} onClose={close} onDone={done} />}
+      {typeof asked === 'object' && 'runs' in asked && <RunsDialog job={asked.runs} onClose={close} />}
+      {typeof asked === 'object' && 'remove' in asked && (
+        <Confirm
+          title={`Delete the job ${asked.remove.name}?`}
+          action="Delete"
+          onClose={close}
+          run={async () => done(`${(await client.call('cron.remove', { jobId: asked.remove.id })).jobName} is deleted.`)}
+        >
+          <p>The record of its runs goes with it. To keep both, pause it.</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function JobRow({
+  job,
+  busy,
+  onAsk,
+  onRun,
+  onPause,
+}: {
+  readonly job: Job;
+  readonly busy: boolean;
+  readonly onAsk: (asked: Asked) => void;
+  readonly onRun: () => void;
+  readonly onPause: (paused: boolean) => void;
+}) {
+  const { words, tone } = lifecycleWords(job.lifecycle);
+  const next = nextRunOf(job);
+  const { state } = job.lifecycle;
+  const mayChange = job.source === 'authored';
+  const isPaused = state === 'paused';
+  return (
+    <li className="row">
+      <div className="row-main">
+        <span className="row-title" dir="auto">
+          {job.name}
+        </span>
+        <p className="hint">
+          <span className="mono">{scheduleWords(job.schedule)}</span>
+          {` · ${payloadNames[job.payload.kind]} of ${job.agentId}`}
+        </p>
+        <p className="snippet" dir="auto">
+          {payloadText(job.payload)}
+        </p>
+      </div>
+      <div className="row-facts">
+        {job.source === 'built_in' && <Badge>built in</Badge>}
+        {next !== null && <span title={dateTime(next)}>{`next ${ago(next)}`}</span>}
+        <Badge tone={tone}>{words}</Badge>
+      </div>
+      <div className="actions">
+        <Button small disabled={busy} label={`Run now: ${job.name}`} onClick={onRun}>
+          Run now
+        </Button>
+        <Button small label={`Runs of ${job.name}`} onClick={() => onAsk({ runs: job })}>
+          Runs
+        </Button>
+        {mayChange && (state === 'scheduled' || isPaused) && (
+          <>
+            <Button small disabled={busy} label={`${isPaused ? 'Resume' : 'Pause'} ${job.name}`} onClick={() => onPause(!isPaused)}>
+              {isPaused ? 'Resume' : 'Pause'}
+            </Button>
+            <Button small icon="edit" label={`Edit ${job.name}`} onClick={() => onAsk({ edit: job })}>
+              Edit
+            </Button>
+          </>
+        )}
+        {mayChange && (
+          <Button small icon="trash" label={`Delete ${job.name}`} onClick={() => onAsk({ remove: job })}>
+            Delete
+          </Button>
+        )}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,153 @@
+import { Field } from '../../ui/parts.tsx';
+import { DraftField, type DraftFieldProps } from './draft-field.tsx';
+import { errorOf } from './field-errors.ts';
+import { continuations, profiles, retentions } from './job-draft.ts';
+
+const continuationWords: Readonly<Record<(typeof continuations)[number], string>> = {
+  heartbeat_excerpt: 'as an excerpt to the next heartbeat',
+  origin_history: 'into the conversation of the delivery',
+};
+const paths = ['sessionPolicy', 'continuationMode', 'deliveryTarget', 'wakeGate', 'cacheRetention', 'toolPolicy', 'maxConsecutiveDependencyErrors'];
+
+/** How a job runs: folded away until it is wanted, or until something in it is wrong. */
+export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
+  const wrong = paths.some((path) => errorOf(errors, path) !== undefined);
+  const isTurn = draft.does === 'agent_turn';
+  return (
+    <details className="part" {...(wrong && { open: true })}>
+      <summary>How</summary>
+      <div className="schema-fields">
+        {isTurn && (
+          <>
+            <DraftField errors={errors} path="sessionPolicy" label="Earlier runs that the turn sees" hint="1 to 20; empty: none.">
+              {(own) => <input {...own} type="number" value={draft.history} onChange={(event) => change({ history: event.target.value })} />}
+            </DraftField>
+            <DraftField errors={errors} path="toolPolicy.profile" label="Tools" hint="Within those of the agent.">
+              {(own) => (
+                <select
+                  {...own}
+                  value={draft.profile}
+                  onChange={(event) => change({ profile: profiles.find((one) => one === event.target.value) ?? '' })}
+                >
+                  <option value="">those of the agent</option>
+                  {profiles.map((one) => (
+                    <option key={one}>{one}</option>
+                  ))}
+                </select>
+              )}
+            </DraftField>
+            {draft.profile !== '' && (
+              <>
+                <DraftField errors={errors} path="toolPolicy.allow" label="Allow too">
+                  {(own) => <input {...own} value={draft.allow} onChange={(event) => change({ allow: event.target.value })} />}
+                </DraftField>
+                <DraftField errors={errors} path="toolPolicy.deny" label="Deny">
+                  {(own) => <input {...own} value={draft.deny} onChange={(event) => change({ deny: event.target.value })} />}
+                </DraftField>
+              </>
+            )}
+            <DraftField errors={errors} path="cacheRetention" label="Prompt cache of the provider">
+              {(own) => (
+                <select
+                  {...own}
+                  value={draft.retention}
+                  onChange={(event) => change({ retention: retentions.find((one) => one === event.target.value) ?? '' })}
+                >
+                  <option value="">as of the agent</option>
+                  {retentions.map((one) => (
+                    <option key={one}>{one}</option>
+                  ))}
+                </select>
+              )}
+            </DraftField>
+          </>
+        )}
+        <DraftField errors={errors} path="continuationMode" label="The result goes">
+          {(own) => (
+            <select
+              {...own}
+              value={draft.continuation}
+              onChange={(event) => change({ continuation: continuations.find((one) => one === event.target.value) ?? '' })}
+            >
+              <option value="">nowhere else</option>
+              {continuations.map((one) => (
+                <option key={one} value={one}>
+                  {continuationWords[one]}
+                </option>
+              ))}
+            </select>
+          )}
+        </DraftField>
+        <DraftField
+          errors={errors}
+          path="maxConsecutiveDependencyErrors"
+          label="Failures of the provider in a row that pause it"
+          hint="0: never; empty: as configured."
+        >
+          {(own) => <input {...own} type="number" value={draft.maxErrors} onChange={(event) => change({ maxErrors: event.target.value })} />}
+        </DraftField>
+      </div>
+      <DraftField
+        errors={errors}
+        path="deliveryTarget"
+        label="Who is told the result, as JSON"
+        hint="{conversation: {conversationScope, conversationRef}, destinationEndpoint}; a delivery needs it."
+      >
+        {(own) => (
+          <textarea
+            {...own}
+            className="mono"
+            rows={3}
+            value={draft.deliveryTarget}
+            onChange={(event) => change({ deliveryTarget: event.target.value })}
+          />
+        )}
+      </DraftField>
+      {isTurn && (
+        <>
+          <DraftField
+            errors={errors}
+            path="wakeGate"
+            label="Script that decides before each turn whether there is something to do"
+            hint="Runs in a sandbox; empty: every run calls the model."
+          >
+            {(own) => (
+              <textarea
+                {...own}
+                className="mono"
+                rows={4}
+                spellCheck={false}
+                value={draft.script}
+                onChange={(event) => change({ script: event.target.value })}
+              />
+            )}
+          </DraftField>
+          {draft.script.trim() !== '' && (
+            <div className="field-pair">
+              <Field label="Language">
+                {(id) => (
+                  <select id={id} value={draft.language} onChange={(event) => change({ language: event.target.value === 'ts' ? 'ts' : 'js' })}>
+                    <option value="js">JavaScript</option>
+                    <option value="ts">TypeScript</option>
+                  </select>
+                )}
+              </Field>
+              <Field label="Its longest time in seconds">
+                {(id) => (
+                  <input
+                    id={id}
+                    type="number"
+                    min={1}
+                    max={300}
+                    value={draft.scriptSeconds}
+                    onChange={(event) => change({ scriptSeconds: event.target.value })}
+                  />
+                )}
+              </Field>
+            </div>
+          )}
+        </>
+      )}
+    </details>
+  );
+}

@@ -1,0 +1,45 @@
+import { useEffect, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime } from '../../data/format.ts';
+import { type Loaded, useLoad } from '../../data/use-load.ts';
+import { DraftError, type JobDraft, type ScheduleRequest, scheduleOf } from './job-draft.ts';
+
+const settleMs = 350;
+const previewed = 10;
+
+export type Preview = Loaded<readonly number[]>;
+
+/** The next ten times of what is in the form, as the gateway counts them, a moment after the last change. */
+export function usePreview(draft: JobDraft): Preview {
+  const { client } = useSession();
+  const key = JSON.stringify([draft.kind, draft.expr, draft.tz, draft.amount, draft.unit, draft.anchor, draft.at, draft.fold]);
+  const [settled, setSettled] = useState({ key, draft });
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled({ key, draft }), settleMs);
+    return () => clearTimeout(timer);
+  }, [key, draft]);
+  return useLoad(`preview ${settled.key}`, async (signal) => {
+    const schedule: ScheduleRequest = scheduleOf(settled.draft);
+    if (schedule.kind === 'at' && schedule.at === '') throw new DraftError('schedule.at', 'Say when.');
+    return (await client.call('cron.preview', { schedule, count: previewed }, { signal })).timesMs;
+  });
+}
+
+export function PreviewList({ preview }: { readonly preview: Preview }) {
+  return (
+    <section className="preview" aria-label="Next times">
+      <h3>Next times, as this browser shows them</h3>
+      <div role="status" aria-live="polite">
+        {preview.data?.length === 0 && <p className="hint">It would never run.</p>}
+        {preview.error !== undefined && <p className="hint">None, as it stands.</p>}
+        <ol>
+          {preview.data?.map((atMs) => (
+            <li key={atMs}>
+              <time dateTime={new Date(atMs).toISOString()}>{dateTime(atMs)}</time> <span className="hint">{ago(atMs)}</span>
+            </li>
+          ))}
+        </ol>
+      </div>
+    </section>
+  );
+}

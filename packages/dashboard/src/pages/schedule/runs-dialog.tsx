@@ -1,0 +1,59 @@
+import { useSession } from '../../data/context.ts';
+import { ago, count, dateTime, duration } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
+import type { Job } from './job-draft.ts';
+import { runTones, type Run } from './words.ts';
+
+const shown = 50;
+
+/** What became of the runs of a job. */
+export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClose: () => void }) {
+  const { client } = useSession();
+  const found = useLoad(`runs ${job.id}`, (signal) => client.call('cron.runs', { jobName: job.id, agentId: job.agentId, limit: shown }, { signal }));
+  return (
+    <Dialog title={`Runs of ${job.name}`} onClose={onClose} wide>
+      <div className="dialog-body">
+        <div className="toolbar">
+          <p className="hint">{`The newest ${shown}, newest first.`}</p>
+          <span className="grow" />
+          <Button small icon="retry" onClick={found.reload}>
+            Refresh
+          </Button>
+        </div>
+        {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+        {found.data === undefined && found.loading && <Skeleton lines={5} />}
+        {found.data?.runs.length === 0 && <Empty title="It has not run yet" />}
+        <ul className="history" aria-label="Runs">
+          {found.data?.runs.map((run) => (
+            <RunRow key={run.executionId} run={run} />
+          ))}
+        </ul>
+      </div>
+    </Dialog>
+  );
+}
+
+function RunRow({ run }: { readonly run: Run }) {
+  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, counters, executionId } = run;
+  return (
+    <li>
+      <div className="facts-line">
+        <Badge tone={runTones[status]}>{status}</Badge>
+        <time dateTime={new Date(scheduledForMs).toISOString()} title={ago(scheduledForMs)}>
+          {dateTime(scheduledForMs)}
+        </time>
+        <span>{trigger}</span>
+        {durationMs !== undefined && <span>{durationMs < 1000 ? `${durationMs} ms` : duration(durationMs / 1000)}</span>}
+        {deliveryStatus !== 'not_requested' && <span>{`delivery ${deliveryStatus.replaceAll('_', ' ')}`}</span>}
+        {errorKind !== undefined && <span className="mono">{errorKind}</span>}
+      </div>
+      {reason !== undefined && <p>{reason}</p>}
+      {counters !== undefined && counters.length > 0 && (
+        <p className="hint">{counters.map(({ name, value }) => `${name.replaceAll('_', ' ')} ${count(value)}`).join(', ')}</p>
+      )}
+      <p className="hint mono">{executionId}</p>
+    </li>
+  );
+}

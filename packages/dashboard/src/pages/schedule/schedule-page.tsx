@@ -1,0 +1,25 @@
+import { useSession } from '../../data/context.ts';
+import { AdminOnly, Empty, Page } from '../../ui/parts.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import { HeartbeatsTab } from './heartbeats-tab.tsx';
+import { JobsTab } from './jobs-tab.tsx';
+
+/** What agents do by the clock: `/schedule` the jobs, `/schedule/heartbeats` the heartbeats. */
+export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
+  const { admin } = useSession();
+  if (rest === 'heartbeats' && !admin) return <AdminOnly title="Schedule" />;
+  return (
+    <Page title="Schedule" lead="What agents do by themselves, and when.">
+      {admin && (
+        <Tabs
+          label="Parts of the schedule"
+          tabs={[
+            { to: '/schedule', name: 'Jobs', current: rest === undefined },
+            { to: '/schedule/heartbeats', name: 'Heartbeats', current: rest === 'heartbeats' },
+          ]}
+        />
+      )}
+      {rest === undefined ? <JobsTab /> : rest === 'heartbeats' ? <HeartbeatsTab /> : <Empty title="The schedule has no such part" />}
+    </Page>
+  );
+}

@@ -1,0 +1,173 @@
+import type { Result } from '@gatehouse/contract';
+import { type ReactNode, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, bytes, dateTime, plural } from '../../data/format.ts';
+import { useLiveReload } from '../../data/use-live-reload.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
+
+type Delivery = Result<'webhooks.deliveries'>['deliveries'][number];
+
+const tones: Readonly<Record<Delivery['state'], Tone>> = {
+  accepted: 'accent',
+  running: 'accent',
+  done: 'good',
+  failed: 'bad',
+  aborted: 'warn',
+  unknown: 'warn',
+  ignored: 'neutral',
+};
+const states = ['accepted', 'running', 'done', 'failed', 'aborted', 'unknown', 'ignored'] as const;
+const pageSize = 50;
+
+/** What came in within the last seven days, each with the conversation and the turn that it led to. */
+export function DeliveryList({ mappings, onChanged }: { readonly mappings: readonly string[]; readonly onChanged: () => void }) {
+  const { client } = useSession();
+  const [mapping, setMapping] = useState('');
+  const [state, setState] = useState<'' | Delivery['state']>('');
+  /** Ids after which the pages before this one ended. */
+  const [trail, setTrail] = useState<readonly string[]>([]);
+  const [asked, setAsked] = useState<Delivery>();
+  const [outcome, setOutcome] = useState<string>();
+  const before = trail.at(-1);
+  const found = useLoad(`deliveries ${mapping} ${state} ${before ?? ''}`, (signal) =>
+    client.call(
+      'webhooks.deliveries',
+      { limit: pageSize, ...(mapping !== '' && { mapping }), ...(state !== '' && { state }), ...(before !== undefined && { before }) },
+      { signal },
+    ),
+  );
+  // A delivery ends with its turn.
+  useLiveReload('message:', found.reload);
+  const { data } = found;
+  return (
+    <section className="deliveries" aria-label="Deliveries">
+      <div className="toolbar">
+        <h2>Deliveries</h2>
+        <span className="grow" />
+        <select
+          aria-label="Mapping"
+          value={mapping}
+          onChange={(event) => {
+            setMapping(event.target.value);
+            setTrail([]);
+          }}
+        >
+          <option value="">All mappings</option>
+          {mappings.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+        <select
+          aria-label="State"
+          value={state}
+          onChange={(event) => {
+            setState(states.find((one) => one === event.target.value) ?? '');
+            setTrail([]);
+          }}
+        >
+          <option value="">All states</option>
+          {states.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+        <Button icon="retry" onClick={found.reload} disabled={found.loading}>
+          Refresh
+        </Button>
+      </div>
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {data === undefined && found.loading && <Skeleton lines={5} />}
+      {data?.deliveries.length === 0 && <Empty title="Nothing came in" />}
+      {data !== undefined && data.deliveries.length > 0 && (
+        <ul className="feed" aria-label="What came in">
+          {data.deliveries.map((delivery) => (
+            <li key={delivery.deliveryId}>
+              <DeliveryRow delivery={delivery} onReplay={() => setAsked(delivery)} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {(trail.length > 0 || data?.hasMore === true) && (
+        <div className="pages">
+          <Button small disabled={trail.length === 0} onClick={() => setTrail(trail.slice(0, -1))}>
+            Newer
+          </Button>
+          <Button
+            small
+            disabled={data?.hasMore !== true}
+            onClick={() => {
+              const last = data?.deliveries.at(-1);
+              if (last !== undefined) setTrail([...trail, last.deliveryId]);
+            }}
+          >
+            Older
+          </Button>
+        </div>
+      )}
+      {asked !== undefined && (
+        <Confirm
+          title="Run this delivery again?"
+          action="Run it again"
+          onClose={() => setAsked(undefined)}
+          run={async () => {
+            const { deliveryId } = await client.call('webhooks.replay', { deliveryId: asked.deliveryId });
+            setOutcome(`It runs again, as ${deliveryId}.`);
+            found.reload();
+            onChanged();
+          }}
+        >
+          <p>{`What ${asked.mapping} made of it is given to the agent once more, in the same conversation, with the agent's tools of today.`}</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; readonly onReplay: () => void }) {
+  const { deliveryId, mapping, state, message, receivedAt, conversationRef, turnId, finishReason, errorKind, senderId, repeats, replayOf } = delivery;
+  return (
+    <details className="feed-entry">
+      <summary>
+        <time dateTime={new Date(receivedAt).toISOString()} title={dateTime(receivedAt)}>
+          {ago(receivedAt)}
+        </time>
+        <span className="feed-kind">{mapping}</span>
+        <span className="feed-text" dir="auto">
+          <Badge tone={tones[state]}>{state}</Badge> {message}
+        </span>
+      </summary>
+      <div>
+        <pre className="raw-text">{message}</pre>
+        <dl className="facts">
+          {fact('Received', `${dateTime(receivedAt)}, ${bytes(delivery.bodyBytes)}`)}
+          {delivery.endedAt !== null && fact('Ended', dateTime(delivery.endedAt))}
+          {errorKind !== null && fact('Error', errorKind)}
+          {conversationRef !== null && fact('Conversation', <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>)}
+          {turnId !== null && fact('Turn', `${turnId}${finishReason === null ? '' : `, ${finishReason}`}`)}
+          {senderId !== null && fact('Id of the sender', senderId)}
+          {delivery.remoteAddress !== null && fact('From', delivery.remoteAddress)}
+          {repeats > 0 && fact('Came again', plural(repeats, 'time'))}
+          {replayOf !== null && fact('Run again from', replayOf)}
+          {fact('Id', deliveryId)}
+        </dl>
+        <div className="actions">
+          <Button small icon="retry" label={`Run again: ${deliveryId}`} onClick={onReplay}>
+            Run again
+          </Button>
+        </div>
+      </div>
+    </details>
+  );
+}
+
+function fact(name: string, value: ReactNode) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}

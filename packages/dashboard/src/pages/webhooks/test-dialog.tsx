@@ -1,0 +1,121 @@
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { PageLink } from '../../ui/link.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field, Notice } from '../../ui/parts.tsx';
+
+type Tested = Result<'webhooks.test'>;
+
+/** Shows what a mapping makes of a payload, and runs it when wanted. */
+export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: string; readonly onClose: () => void; readonly onRun: () => void }) {
+  const { client } = useSession();
+  const [payload, setPayload] = useState('{}');
+  const [headers, setHeaders] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [tested, setTested] = useState<Tested>();
+  const test = async (run: boolean): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      setTested(await client.call('webhooks.test', { mapping, payload: JSON.parse(payload), headers: parseHeaders(headers), run }));
+      if (run) onRun();
+    } catch (failure) {
+      setTested(undefined);
+      setError(failure instanceof SyntaxError ? new Error(`The payload is no JSON: ${failure.message}`) : failure);
+    }
+    setBusy(false);
+  };
+  return (
+    <Dialog title={`Test ${mapping}`} onClose={onClose} wide>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void test(false);
+        }}
+      >
+        <div className="dialog-body">
+          <Field label="Payload" hint="JSON, as the sender would send it; no signature is asked for.">
+            {(id, hint) => (
+              <textarea
+                id={id}
+                aria-describedby={hint}
+                className="mono"
+                rows={8}
+                spellCheck={false}
+                value={payload}
+                onChange={(event) => setPayload(event.target.value)}
+              />
+            )}
+          </Field>
+          <Field label="Headers" hint="One in each line, such as x-github-event: issues.">
+            {(id, hint) => (
+              <textarea
+                id={id}
+                aria-describedby={hint}
+                className="mono"
+                rows={2}
+                spellCheck={false}
+                value={headers}
+                onChange={(event) => setHeaders(event.target.value)}
+              />
+            )}
+          </Field>
+          <div role="status">{tested !== undefined && <Outcome tested={tested} />}</div>
+        </div>
+        {error !== undefined && <Failure error={error} />}
+        <footer>
+          <Button onClick={onClose}>Close</Button>
+          <Button disabled={busy} onClick={() => void test(true)}>
+            Run it
+          </Button>
+          <Button submit look="primary" disabled={busy}>
+            Show what it makes
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Outcome({ tested: { mapping, takenBy, message, sessionKey, conversationRef, deliveryId } }: { readonly tested: Tested }) {
+  return (
+    <div className="webhook-outcome">
+      {takenBy !== mapping && (
+        <Notice tone="warn">{takenBy === null ? 'No mapping would take it.' : `The mapping ${takenBy} would take it first.`}</Notice>
+      )}
+      {deliveryId !== null && (
+        <Notice tone="good">
+          <span>
+            It runs as <span className="mono">{deliveryId}</span>
+            {conversationRef !== null && (
+              <>
+                {' '}
+                in <PageLink to={`/conversations/${conversationRef}`}>its conversation</PageLink>
+              </>
+            )}
+            .
+          </span>
+        </Notice>
+      )}
+      <pre className="raw-text" aria-label="Message">
+        {message}
+      </pre>
+      {sessionKey !== null && <p className="hint mono">{sessionKey}</p>}
+    </div>
+  );
+}
+
+function parseHeaders(text: string): Record<string, string> {
+  return Object.fromEntries(
+    text
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+      .map((line) => {
+        const at = line.indexOf(':');
+        if (at < 1) throw new Error(`"${line}" is no header: expected name: value.`);
+        return [line.slice(0, at).trim().toLowerCase(), line.slice(at + 1).trim()];
+      }),
+  );
+}

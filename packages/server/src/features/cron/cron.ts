@@ -1,0 +1,169 @@
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { AgentsApi } from '../agents/api.ts';
+import type { DurableWork } from '../durable/api.ts';
+import { builtInJobs } from './built-in.ts';
+import { type ClaimPlan, type ManualPlan, planClaim, planManual } from './claim.ts';
+import type { CronConfig } from './config.ts';
+import { type Job, parseJob } from './job.ts';
+import type { InputDeps } from './job-input.ts';
+import { createCronMethods, type CronMethods } from './methods.ts';
+import { createReset } from './reset.ts';
+import { openIntents } from './reset-store.ts';
+import { createRunner, type RunnerDeps, type Unfinished } from './runner.ts';
+import { createScheduler } from './scheduler.ts';
+import { createStates } from './states.ts';
+import { jobsAfter, type JobRow, reconcileBuiltIns, removeAgentJobs } from './store.ts';
+import { cronWork } from './work-kind.ts';
+
+export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute'> {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly config: CronConfig;
+  readonly agents: AgentsApi;
+  readonly durable: Pick<DurableWork, 'handle' | 'wake'>;
+  readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'defaultTimezone'>;
+  readonly input: Omit<InputDeps, 'defaultTimezone'>;
+  readonly operations: {
+    readonly claim: Operation<ClaimPlan, boolean>;
+    readonly claimManually: Operation<ManualPlan, void>;
+    readonly unfinished: Operation<{ readonly limit: number }, Unfinished[]>;
+  };
+}
+
+export interface Cron extends AsyncDisposable {
+  readonly methods: CronMethods;
+  /** Before durable work starts: waits until what an earlier run left is ended, and lets the clock begin jobs. */
+  start(): Promise<void>;
+  /** Begins nothing more by the clock. */
+  pause(): void;
+  /** An agent was created, changed or deleted. */
+  agentChanged(agentId: string): void;
+}
+
+const running = { concurrency: 16, maxAttempts: 5 };
+/** Rows that the strict reading at start takes at once, so that it holds nothing up. */
+const pageOfJobs = 100;
+const maxUnfinished = 10_000;
+
+/** Jobs that run by the clock: one row for each occurrence, claimed once, run as durable work, ended once (docs/decisions/0023). */
+export function createCron(deps: CronDeps): Cron {
+  const { db, bus, clock, log, config, agents, operations, bootId } = deps;
+  const { defaultTimezone, staggerWindowMs, maxConsecutiveDependencyErrors: defaultMaxErrors } = config;
+  const states = createStates({ enabled: config.enabled });
+  /** Agents that have their built-in jobs. */
+  const known = new Set(agents.list().map(({ id }) => id));
+  let tending: Promise<unknown> = Promise.resolve();
+
+  const runner = createRunner({
+    ...deps,
+    defaultMaxErrors,
+    execute: { ...deps.execute, db, clock, agents, defaultTimezone },
+    ended: (executionId) => scheduler.poke(executionId),
+  });
+  const scheduler = createScheduler({ db, clock, log, config, held: states.held, begin: beginDue });
+  const { reset, rollForward } = createReset({ db, bus, clock, states, reconcile: reconcileFor, poke: () => scheduler.poke() });
+  deps.durable.handle(cronWork, runner.handler, { ...running, gaveUp: runner.gaveUp });
+
+  async function beginDue(row: JobRow): Promise<string | undefined> {
+    const job = parseJob(row);
+    if (job === undefined) {
+      log.error({ jobId: row.id, agentId: row.agentId }, 'A stored job is damaged; the schedule of its agent stands still');
+      states.fail(row.agentId, { code: 'snapshot_failed', errorKind: 'corrupt' });
+      return undefined;
+    }
+    const plan = planClaim(job, { bootId, nowMs: clock.now(), staggerWindowMs });
+    if (!(await db.write(operations.claim, plan))) return undefined;
+    runner.announceStart(plan.occurrence);
+    deps.durable.wake();
+    return plan.occurrence.executionId;
+  }
+
+  async function beginManually(job: Job): Promise<string> {
+    const plan = planManual(job, { bootId, nowMs: clock.now() });
+    await db.write(operations.claimManually, plan);
+    runner.announceStart(plan.occurrence);
+    deps.durable.wake();
+    return plan.occurrence.executionId;
+  }
+
+  async function reconcileFor(agentIds: readonly string[]): Promise<void> {
+    const nowMs = clock.now();
+    const wanted = agentIds.flatMap((agentId) => builtInJobs(agentId, config, nowMs));
+    await db.write(reconcileBuiltIns, { wanted, agentIds, seed: newId('cs'), atMs: nowMs });
+  }
+
+  /** Whatever is done for one agent aside from a call. */
+  function tend(agentId: string, work: () => Promise<unknown>): void {
+    tending = tending
+      .then(work)
+      .then(() => scheduler.poke())
+      .catch((error: unknown) => log.error({ err: error, agentId }, 'The jobs of an agent could not be brought in order'));
+  }
+
+  async function recover(): Promise<void> {
+    for (const { agentId, isValid } of await db.read(openIntents, {})) {
+      if (!isValid) {
+        states.fail(agentId, { code: 'intent_invalid', errorKind: 'corrupt' });
+        continue;
+      }
+      log.warn({ agentId }, 'A reset that an earlier run did not end is gone on with');
+      await rollForward(agentId);
+    }
+    for (let rows = await db.read(jobsAfter, { afterId: '', limit: pageOfJobs }); rows.length > 0;) {
+      for (const row of rows) if (parseJob(row) === undefined) states.fail(row.agentId, { code: 'initialization_failed', errorKind: 'corrupt' });
+      const last = rows.at(-1);
+      rows = last === undefined || rows.length < pageOfJobs ? [] : await db.read(jobsAfter, { afterId: last.id, limit: pageOfJobs });
+    }
+    await runner.reconcile(await db.read(operations.unfinished, { limit: maxUnfinished }));
+    await reconcileFor(agents.list().map(({ id }) => id));
+    states.initialized();
+  }
+
+  /** Calls wait for it: the doors may be open already. */
+  const ready = recover().catch((error: unknown) => log.error({ err: error }, 'The schedule could not be read; no job begins'));
+
+  const methods = createCronMethods({
+    ready,
+    db,
+    bus,
+    clock,
+    bootId,
+    config,
+    input: { ...deps.input, defaultTimezone },
+    agents,
+    states,
+    reset,
+    beginManually,
+    beginDue,
+    poke: () => scheduler.poke(),
+  });
+
+  return {
+    methods,
+    async start() {
+      await ready;
+      states.activate();
+      if (config.enabled) scheduler.start();
+    },
+    pause: scheduler.pause,
+    agentChanged(agentId) {
+      const isThere = agents.find(agentId) !== undefined;
+      if (isThere === known.has(agentId)) return;
+      if (isThere) known.add(agentId);
+      else known.delete(agentId);
+      tend(agentId, async () => {
+        if (isThere) return reconcileFor([agentId]);
+        await db.write(removeAgentJobs, { agentId });
+        states.forget(agentId);
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      await ready;
+      await scheduler[Symbol.asyncDispose]();
+      await tending;
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import type { CronCounter, CronDeliveryState, CronRunState } from '@gatehouse/contract';
+import { hash } from 'node:crypto';
+import { newId } from '../../kernel/ids.ts';
+import type { WorkClaim } from '../durable/api.ts';
+import type { SystemEvent } from '../heartbeat/api.ts';
+import type { InboxMessage } from '../inbox/api.ts';
+import type { NewMessages } from '../sessions/api.ts';
+import type { DependencyOutcome, RunEnd } from './occurrence-store.ts';
+import type { CronWork } from './work.ts';
+
+/** What `finishOccurrence` takes. */
+export interface Finish {
+  /** Absent when the work was settled before, with its turn. */
+  readonly claim?: WorkClaim;
+  readonly end: RunEnd;
+  readonly dependency: DependencyOutcome;
+  readonly defaultMaxErrors: number;
+  readonly inbox?: InboxMessage;
+  /** Written only when `inbox` is new. */
+  readonly conversation?: NewMessages;
+  readonly systemEvent?: SystemEvent;
+}
+
+/** How an occurrence ended, before it is known what of it is to be told to whom. */
+export interface RunResult {
+  readonly status: Exclude<CronRunState, 'started'>;
+  readonly errorKind?: string;
+  readonly reason?: string;
+  readonly counters?: readonly CronCounter[];
+  readonly dependency?: DependencyOutcome;
+  /** To be told, if anybody is; `ours` was written by the owner of the job, anything else by a model or a script. */
+  readonly text?: string;
+  readonly ours?: boolean;
+}
+
+export interface FinishDeps {
+  readonly defaultMaxErrors: number;
+  readonly nowMs: number;
+  readonly fence: (text: string, label: { readonly source: string; readonly job: string }) => string;
+}
+
+const maxReason = 1000;
+const maxExcerpt = 1000;
+/** What a model, or a script, says instead of an answer that nobody needs to read. */
+export const silentToken = /^\s*(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])/;
+
+/** Everything that the end of an occurrence leaves behind. */
+export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): Finish {
+  const { executionId, policies } = work;
+  const text = result.text?.trim() ?? '';
+  const isTold = text !== '' && !silentToken.test(text);
+  const target = policies.deliveryTarget;
+  const delivery = target === undefined || !isTold ? undefined : deliveryOf(work, target, text, result.ours === true, deps);
+  const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isTold && result.status === 'completed';
+  return {
+    end: {
+      executionId,
+      status: result.status,
+      deliveryStatus: deliveryStatusOf(target !== undefined, delivery !== undefined, result),
+      errorKind: result.errorKind ?? null,
+      reason: result.reason === undefined ? null : cut(result.reason, maxReason),
+      countersJson: result.counters === undefined ? null : JSON.stringify(result.counters),
+      atMs: deps.nowMs,
+    },
+    dependency: result.dependency ?? 'neutral',
+    defaultMaxErrors: deps.defaultMaxErrors,
+    ...delivery,
+    ...(excerpt && { systemEvent: eventOf(work, `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`, deps.nowMs) }),
+  };
+}
+
+function deliveryStatusOf(isAsked: boolean, isDelivered: boolean, { status, text }: RunResult): CronDeliveryState {
+  if (!isAsked || status === 'dispatched') return 'not_requested';
+  if (isDelivered) return 'accepted';
+  if (status === 'unknown') return 'unknown';
+  // Nothing came that could be told, or what came asks not to be.
+  return text === undefined && status !== 'completed' && status !== 'skipped' ? 'pre_send_failed' : 'suppressed';
+}
+
+/** What the next beat of the agent is told. */
+export function eventOf({ executionId, agentId }: CronWork, text: string, atMs: number, urgent = false): SystemEvent {
+  return { agentId, text, source: 'cron', opKey: `cron:${executionId}`, atMs, ...(urgent && { urgent: 'cron' as const }) };
+}
+
+function deliveryOf(
+  work: CronWork,
+  { conversation: { conversationRef, conversationScope }, destinationEndpoint }: NonNullable<CronWork['policies']['deliveryTarget']>,
+  text: string,
+  ours: boolean,
+  { nowMs, fence }: FinishDeps,
+): Pick<Finish, 'inbox' | 'conversation'> {
+  const { executionId, agentId, jobName, policies } = work;
+  const { principalId, sessionKey } = conversationScope.partition;
+  const isWritten = destinationEndpoint.conversationId === conversationRef || policies.continuationMode === 'origin_history';
+  return {
+    inbox: {
+      id: newId('in'),
+      opKey: `cron:${executionId}`,
+      digest: hash('sha256', text),
+      source: 'cron',
+      agentId,
+      conversationRef: isWritten ? conversationRef : null,
+      principalId,
+      level: 'info',
+      text,
+      atMs: nowMs,
+    },
+    ...(isWritten && {
+      conversation: {
+        ref: conversationRef,
+        agentId,
+        principalId,
+        sessionKey,
+        turnId: executionId,
+        steps: 0,
+        toolCalls: 0,
+        inputTokens: 0,
+        outputTokens: 0,
+        costNano: 0,
+        // A run may have read text of strangers that this conversation knows nothing of.
+        messages: [
+          {
+            role: 'assistant',
+            content: ours ? text : fence(text, { source: 'cron', job: jobName }),
+            toolJson: null,
+            attachmentsJson: null,
+            createdAtMs: nowMs,
+          },
+        ],
+        atMs: nowMs,
+      },
+    }),
+  };
+}
+
+const cut = (text: string, length: number) => (text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`);

@@ -1,0 +1,47 @@
+import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const fromMs = Date.parse('2026-03-28T01:00:00Z');
+const schedule = { kind: 'cron', expr: '30 2 * * *', tz: 'europe/berlin' } as const;
+
+test('the next times of a schedule are told over both transports, and no job is made', async () => {
+  using socket = server.socket();
+  for (const client of [server.client, socket])
+    expect(await client.call('cron.preview', { schedule, count: 2, fromMs })).toEqual({
+      schedule: { ...schedule, tz: 'Europe/Berlin' },
+      timesMs: [Date.parse('2026-03-28T01:30:00Z'), Date.parse('2026-03-29T01:00:00Z')],
+    });
+  const { jobs } = await server.client.call('cron.list', {});
+  expect(jobs.filter(({ source }) => source === 'authored')).toEqual([]);
+});
+
+test('ten times from now on when nothing else is said, and fewer where there are no more', async () => {
+  const asked = Date.now();
+  const { timesMs } = await server.client.call('cron.preview', { schedule: { kind: 'every', everyMs: 60_000 } });
+  expect(timesMs).toHaveLength(10);
+  expect(timesMs[0]).toBeGreaterThan(asked);
+  expect(timesMs.every((time, index) => index === 0 || time - (timesMs[index - 1] ?? 0) === 60_000)).toBe(true);
+  expect((await server.client.call('cron.preview', { schedule: { kind: 'in', seconds: 60 } })).timesMs).toHaveLength(1);
+});
+
+test('a schedule that is none is refused with its field and code, and so are bounds that are passed', async () => {
+  const gap = { kind: 'at', at: '2026-03-29T02:30', tz: 'Europe/Berlin' } as const;
+  await expect(server.client.call('cron.preview', { schedule: gap, fromMs })).rejects.toMatchObject({
+    code: 'invalid_params',
+    issues: [{ path: 'schedule.at', message: expect.stringContaining('nonexistent_wall_time') }],
+  });
+  for (const params of [{ schedule, count: 51 }, { schedule, count: 0 }, { schedule, fromMs: -1 }, { schedule: { kind: 'cron' } }, {}])
+    await expect(server.client.call('cron.preview', params as never)).rejects.toMatchObject({ code: 'invalid_params' });
+});
+
+test('a token without the scope is refused', async () => {
+  const reader = await server.as(['api']);
+  await expect(reader.call('cron.preview', { schedule })).rejects.toMatchObject({ code: 'insufficient_scope' });
+  expect((await (await server.as(['rpc'])).call('cron.preview', { schedule, count: 1 })).timesMs).toHaveLength(1);
+});

@@ -1,0 +1,110 @@
+import type { Params, ResultInput } from '@gatehouse/contract';
+import { AppError } from '../../kernel/app-error.ts';
+import { announceAudit, auditRow } from '../../kernel/audit.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import { newId } from '../../kernel/ids.ts';
+import { parseJson } from '../../kernel/json.ts';
+import { countRunning } from './occurrence-store.ts';
+import { advanceReset, type Digests, partsOf, prepareReset, type ResetIntent } from './reset-store.ts';
+import type { States } from './states.ts';
+
+export interface ResetDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly states: States;
+  /** Puts the built-in jobs of an agent back. */
+  readonly reconcile: (agentIds: readonly string[]) => Promise<void>;
+  /** Jobs may be due again. */
+  readonly poke: () => void;
+}
+
+/** How long what runs may take to end. */
+const drainMs = 30_000;
+const lookMs = 500;
+
+/** `cron.reset`: compare, archive, replace, complete; what begins is ended, if not by this daemon then by the next one. */
+export function createReset(deps: ResetDeps) {
+  const { db, bus, clock, states } = deps;
+
+  async function drain(agentId: string, signal: AbortSignal): Promise<void> {
+    const untilMs = clock.now() + drainMs;
+    while ((await db.read(countRunning, { agentId })) > 0) {
+      signal.throwIfAborted();
+      if (clock.now() >= untilMs) {
+        states.note(agentId, { code: 'active_execution', errorKind: 'precondition' });
+        throw new AppError('precondition_failed', `Jobs of agent ${agentId} still run after ${drainMs / 1000} seconds; nothing was changed`);
+      }
+      const waited = Promise.withResolvers<void>();
+      clock.after(lookMs, waited.resolve);
+      await waited.promise;
+    }
+  }
+
+  /** From whichever phase is recorded to the end. */
+  async function rollForward(agentId: string): Promise<ResetIntent | undefined> {
+    let last: ResetIntent | undefined;
+    for (let intent = await step(); intent !== null; intent = await step()) last = intent;
+    return last;
+
+    function step(): Promise<ResetIntent | null> {
+      return db.write(advanceReset, { agentId, atMs: clock.now() });
+    }
+  }
+
+  async function reset({ target, expectedDigests }: Params<'cron.reset'>, agentId: string, call: CallContext): Promise<ResultInput<'cron.reset'>> {
+    const former = states.of(agentId);
+    if (!states.enterMaintenance(agentId)) throw new AppError('conflict', `The schedule of agent ${agentId} is being emptied already`);
+    let repaired = false;
+    try {
+      await drain(agentId, call.signal);
+      const operationId = newId('co');
+      const atMs = clock.now();
+      const audit = auditRow(call, atMs, { actionType: 'cron.reset', classification: 'destructive', target: agentId, metadata: { part: target } });
+      const expected: Digests = Object.fromEntries(partsOf[target].map((part) => [part, expectedDigests[part] ?? null]));
+      try {
+        await db.write(prepareReset, { agentId, operationId, target, expected, atMs, audit });
+      } catch (error) {
+        if (error instanceof AppError && error.code === 'conflict')
+          states.note(agentId, { code: error.details.param === undefined ? 'intent_present' : 'digest_mismatch', errorKind: 'precondition' });
+        throw error;
+      }
+      announceAudit(bus, audit);
+      const done = await rollForward(agentId);
+      repaired = true;
+      await deps.reconcile([agentId]);
+      states.leaveMaintenance(agentId, true);
+      const state = states.of(agentId);
+      if (state !== 'disabled' && state !== 'ready' && state !== 'active') throw new Error(`a reset schedule is ${state}`);
+      return {
+        operationId,
+        target,
+        resolvedAgentId: agentId,
+        beforeDigests: expected,
+        afterDigests: done?.afterJson == null ? {} : digestsFrom(done.afterJson),
+        state,
+        reactivated: former === 'active' && state === 'active',
+      };
+    } finally {
+      states.leaveMaintenance(agentId, repaired);
+      deps.poke();
+    }
+  }
+
+  return { reset, rollForward };
+}
+
+/** Written by us. */
+function digestsFrom(json: string): Digests {
+  const value: unknown = parseJson(json);
+  const read = (part: string) => (typeof value === 'object' && value !== null ? Reflect.get(value, part) : undefined);
+  const digests: Digests = {};
+  for (const part of partsOf.all) {
+    const digest: unknown = read(part);
+    if (typeof digest === 'string' || digest === null) digests[part] = digest;
+  }
+  return digests;
+}

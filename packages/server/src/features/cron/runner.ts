@@ -1,0 +1,156 @@
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { WorkHandler, WorkItem } from '../durable/api.ts';
+import type { HeartbeatApi } from '../heartbeat/api.ts';
+import type { InboxApi } from '../inbox/api.ts';
+import { eventOf, type Finish, type FinishDeps, finishOf, type RunResult } from './finish.ts';
+import { executeOccurrence, type ExecuteDeps, storedResult, unknownResult } from './execute.ts';
+import { findRun, type OccurrenceRow } from './occurrence-store.ts';
+import { CronWork, rootRunId } from './work.ts';
+
+/** What `finishOccurrence` gives. */
+export interface Finished {
+  readonly row: OccurrenceRow;
+  readonly paused: boolean;
+  readonly delivered: boolean;
+  readonly created: boolean;
+}
+
+/** What `readUnfinished` gives: an occurrence without an end, and what its work became; null when that is gone. */
+export interface Unfinished {
+  readonly row: OccurrenceRow;
+  readonly work: { readonly state: string; readonly payload: unknown; readonly result: unknown; readonly errorKind: string | null } | null;
+}
+
+export interface RunnerDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly bootId: string;
+  readonly defaultMaxErrors: number;
+  readonly fence: FinishDeps['fence'];
+  readonly execute: ExecuteDeps;
+  readonly finish: Operation<Finish, Finished | undefined>;
+  readonly heartbeat: Pick<HeartbeatApi, 'wake'>;
+  readonly inbox: Pick<InboxApi, 'announce'>;
+  /** Messages were stored. */
+  readonly noticeMessages: () => void;
+  /** An execution ended. */
+  readonly ended: (executionId: string) => void;
+}
+
+/** Runs occurrences as durable work, and ends each exactly once. */
+export function createRunner(deps: RunnerDeps) {
+  const { db, bus, clock, log } = deps;
+
+  const identityOf = ({ executionId, jobId, agentId, scheduledForMs, trigger, workKind, startedAtMs }: OccurrenceRow) => ({
+    executionId,
+    jobId,
+    agentId,
+    scheduledForMs,
+    trigger,
+    workKind,
+    rootRunId: rootRunId(executionId),
+    startedAtMs,
+  });
+
+  function announceStart(row: OccurrenceRow): void {
+    bus.emit('scheduler:cron_execution_started', { ...identityOf(row), bootId: row.bootId, timestamp: clock.now() }, row.principalId);
+  }
+
+  function announceEnd({ row, dependency }: { readonly row: OccurrenceRow; readonly dependency: Finish['dependency'] }): void {
+    const terminalAtMs = row.terminalAtMs ?? clock.now();
+    bus.emit(
+      'scheduler:cron_execution_terminal',
+      {
+        ...identityOf(row),
+        bootId: deps.bootId,
+        terminalAtMs,
+        durationMs: Math.max(0, terminalAtMs - row.startedAtMs),
+        outcomeKind: dependency,
+        executionStatus: row.status,
+        deliveryStatus: row.deliveryStatus,
+        ...(row.errorKind !== null && { errorKind: row.errorKind }),
+        timestamp: clock.now(),
+      },
+      row.principalId,
+    );
+  }
+
+  /** Writes the end down and tells of it; without a claim when the work was settled before. */
+  async function finish(work: CronWork, result: RunResult, claim: WorkItem | undefined): Promise<void> {
+    const nowMs = clock.now();
+    const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors, nowMs, fence: deps.fence });
+    const { payload } = work;
+    const isEvent = payload.kind === 'heartbeat_event' && result.status === 'dispatched';
+    const isUrgent = isEvent && payload.wakeMode === 'now';
+    const done = await db.write(deps.finish, {
+      ...plan,
+      ...(claim !== undefined && { claim: { id: claim.id, owner: claim.owner, fence: claim.fence } }),
+      ...(isEvent && { systemEvent: eventOf(work, payload.text, nowMs, isUrgent) }),
+    });
+    deps.ended(work.executionId);
+    if (done === undefined) return;
+    if (done.delivered && plan.inbox !== undefined) deps.inbox.announce(plan.inbox);
+    if (done.delivered && plan.conversation !== undefined) tellConversation(plan.conversation, done.created);
+    if (isUrgent) deps.heartbeat.wake({ agentId: work.agentId, reason: 'cron', mode: 'now', bypassSpacing: true });
+    if (done.paused) log.warn({ jobId: work.jobId, agentId: work.agentId }, 'A job is paused: what it depends on failed too often');
+    announceEnd({ row: done.row, dependency: plan.dependency });
+  }
+
+  function tellConversation({ ref, sessionKey, agentId, principalId }: NonNullable<Finish['conversation']>, created: boolean): void {
+    deps.noticeMessages();
+    if (created) bus.emit('session:created', { conversationRef: ref, sessionKey, agentId, timestamp: clock.now() }, principalId);
+  }
+
+  const handler: WorkHandler = async (item, signal) => {
+    const work = CronWork.parse(item.payload);
+    const row = await db.read(findRun, { executionId: work.executionId });
+    // The ledger was emptied, or the end is written: there is nothing left to do.
+    if (row === undefined || row.terminalAtMs !== null) return { state: 'done' };
+    const executed = await executeOccurrence(deps.execute, work, item, signal);
+    if (executed === 'lost') return 'settled';
+    await finish(work, executed.result, executed.settled ? undefined : item);
+    return 'settled';
+  };
+
+  /** Work that was given up unseen: nobody knows how far the last try came. */
+  async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
+    const work = CronWork.parse(item.payload);
+    await finish(work, { status: 'unknown', errorKind, reason: 'It was tried too often without an end.' }, item);
+  }
+
+  /** Occurrences whose turn was committed in an earlier run of the daemon, and their own end not. */
+  async function reconcile(unfinished: readonly Unfinished[]): Promise<void> {
+    for (const { row, work } of unfinished) {
+      if (work !== null && (work.state === 'accepted' || work.state === 'running')) continue;
+      const parsed = CronWork.safeParse(work?.payload);
+      const result = work?.state === 'unknown' || work === null ? unknownResult : storedResult(work.result);
+      if (parsed.success) await finish(parsed.data, result, undefined);
+      else await finish(orphanOf(row), unknownResult, undefined);
+    }
+  }
+
+  return { handler, gaveUp, reconcile, announceStart };
+}
+
+/** Of an occurrence of which nothing but its record is left. */
+function orphanOf({ executionId, jobId, agentId, principalId, scheduledForMs, startedAtMs, trigger }: OccurrenceRow): CronWork {
+  return {
+    executionId,
+    jobId,
+    jobName: jobId,
+    agentId,
+    principalId,
+    tokenId: '',
+    scheduledForMs,
+    startedAtMs,
+    trigger,
+    payload: { kind: 'internal_action', action: 'memory_review' },
+    policies: {},
+  };
+}

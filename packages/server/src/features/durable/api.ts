@@ -1,0 +1,80 @@
+export type WorkState = 'accepted' | 'running' | 'done' | 'failed' | 'aborted' | 'unknown';
+
+/** How work ended. */
+export type WorkEnd = Extract<WorkState, 'done' | 'failed' | 'aborted' | 'unknown'>;
+
+/** What `acceptWork` takes. */
+export interface NewWork {
+  /** `wi_<uuid>` */
+  readonly id: string;
+  /** Which handler it is for. */
+  readonly kind: string;
+  /** Unique within the kind: the same key is the same work. */
+  readonly key: string;
+  /** Of what was asked for under the key, to tell a repeat from a misuse. */
+  readonly digest: string;
+  readonly agentId: string | null;
+  /** Whatever JSON holds; the handler parses it. */
+  readonly payload: unknown;
+  /** At once when absent. */
+  readonly notBeforeMs?: number;
+  readonly atMs: number;
+}
+
+export type Acceptance = { readonly accepted: true } | { readonly accepted: false; readonly id: string; readonly sameDigest: boolean };
+
+/** Who may write for a piece of work: without all three the claim is another's. */
+export interface WorkClaim {
+  readonly id: string;
+  readonly owner: string;
+  readonly fence: number;
+}
+
+/** Work as its handler gets it. */
+export interface WorkItem extends WorkClaim {
+  readonly kind: string;
+  readonly key: string;
+  readonly agentId: string | null;
+  readonly payload: unknown;
+  /** Which try this is, from 1; a resume is no further try. */
+  readonly attempts: number;
+  /** How often a process ended while it held the work. */
+  readonly resumes: number;
+  /** An earlier owner began with it and did not end it. */
+  readonly resumed: boolean;
+  readonly createdAtMs: number;
+}
+
+export type WorkOutcome =
+  /** The handler called `settleWork` in a transaction of its own. */
+  | 'settled'
+  | { readonly retryAfterMs: number; readonly errorKind: string }
+  | { readonly state: WorkEnd; readonly result?: unknown; readonly errorKind?: string };
+
+/**
+ * Does a piece of work; it may be called again with the same item after a crash. The signal ends it when the claim is lost
+ * or the daemon stops: then whatever it returns, but for `settled`, counts for nothing. What it throws is a failed try.
+ */
+export type WorkHandler = (item: WorkItem, signal: AbortSignal) => Promise<WorkOutcome>;
+
+export interface WorkLimits {
+  /** Items of the kind that run at once. */
+  readonly concurrency: number;
+  readonly maxAttempts: number;
+  /**
+   * Called for work that is given up without its handler, so that the feature can write down what became of it; it may
+   * settle the item in the same transaction. `errorKind` is that of the last try, or `too_many_resumes`.
+   */
+  readonly gaveUp?: (item: WorkItem, errorKind: string) => Promise<void>;
+}
+
+export interface DurableWork {
+  /** One handler for each kind, given before `start`. */
+  handle(kind: string, handler: WorkHandler, limits: WorkLimits): void;
+  /** After a commit with `acceptWork`. Only a hint: a sweep finds what was missed. */
+  wake(): void;
+  /** After all handlers are there: takes over what dead owners left, then looks for work. */
+  start(): Promise<void>;
+  /** Items of this process that run. */
+  counts(): { readonly running: number };
+}

@@ -1,0 +1,207 @@
+import { createStepClock } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { AppError } from '../../kernel/app-error.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import { operation } from '../../kernel/db/operation.ts';
+import { openInlineDb } from '../../kernel/db/sqlite/inline.ts';
+import { silentLog } from '../../kernel/log.ts';
+import type { WorkHandler, WorkItem, WorkLimits } from './api.ts';
+import { createDurable, type Durable } from './durable.ts';
+import { durableMigrations } from './migrations.ts';
+import { acceptWork, durableOperations, findWork, holdsWork, maxWaiting, settleWork } from './store.ts';
+
+const accept = operation('test.accept', acceptWork);
+const fill = operation('test.fill', async (tx, { count, ...work }: Parameters<typeof acceptWork>[1] & { readonly count: number }) => {
+  for (let n = 0; n < count; n += 1) await acceptWork(tx, { ...work, id: `${work.id}_${n}`, key: `${work.key}_${n}` });
+});
+const find = operation('test.find', findWork);
+const holds = operation('test.holds', holdsWork);
+const settle = operation('test.settle', settleWork);
+const rows = operation('test.rows', async (tx) => (await tx.build((db) => db.selectFrom('work_item').select('id'))).length);
+
+const clock = createStepClock();
+let db: Db;
+let workers: Durable[];
+beforeEach(async () => {
+  db = await openInlineDb({ operations: [...durableOperations, accept, fill, find, holds, settle, rows], migrations: durableMigrations });
+  workers = [];
+});
+afterEach(async () => {
+  for (const worker of workers) await worker[Symbol.asyncDispose]();
+  await db[Symbol.asyncDispose]();
+});
+
+const limits: WorkLimits = { concurrency: 2, maxAttempts: 3 };
+
+async function worker(bootId: string, handler: WorkHandler, over: Partial<WorkLimits> = {}): Promise<Durable> {
+  const made = createDurable({ db, clock, log: silentLog, bootId });
+  workers.push(made);
+  made.api.handle('mail', handler, { ...limits, ...over });
+  await made.api.start();
+  return made;
+}
+
+const work = (id: string, over: { readonly key?: string; readonly digest?: string; readonly notBeforeMs?: number } = {}) => ({
+  id,
+  kind: 'mail',
+  key: id,
+  digest: 'd',
+  agentId: null,
+  payload: { to: id },
+  atMs: clock.now(),
+  ...over,
+});
+const statusOf = async (key: string) => (await db.read(find, { kind: 'mail', key }))?.state;
+
+/** Handlers that the test ends. */
+function heldHandler() {
+  const items: WorkItem[] = [];
+  const signals: AbortSignal[] = [];
+  const ends = new Map<string, (outcome: Awaited<ReturnType<WorkHandler>>) => void>();
+  const handler: WorkHandler = (item, signal) => {
+    items.push(item);
+    signals.push(signal);
+    return new Promise((resolve) => {
+      ends.set(item.id, resolve);
+      signal.addEventListener('abort', () => resolve({ state: 'aborted' }));
+    });
+  };
+  return { items, signals, handler, end: (id: string, outcome: Awaited<ReturnType<WorkHandler>> = { state: 'done' }) => ends.get(id)?.(outcome) };
+}
+
+test('a key stands for one piece of work, whatever comes under it again', async () => {
+  expect(await db.write(accept, work('wi_1', { key: 'k' }))).toEqual({ accepted: true });
+  expect(await db.write(accept, work('wi_2', { key: 'k' }))).toEqual({ accepted: false, id: 'wi_1', sameDigest: true });
+  expect(await db.write(accept, work('wi_3', { key: 'k', digest: 'other' }))).toEqual({ accepted: false, id: 'wi_1', sameDigest: false });
+});
+
+test('work beyond the bound of the queue is refused at intake', async () => {
+  await db.write(fill, { ...work('wi'), count: maxWaiting });
+  await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable', details: { retryAfterMs: 5_000 } });
+  // A repeat of what waits already is no more work.
+  expect(await db.write(accept, work('wi_0', { key: 'wi_7' }))).toMatchObject({ accepted: false, id: 'wi_7' });
+});
+
+test('runs what is due, as many at once as the kind may, and keeps the result', async () => {
+  const { items, handler, end } = heldHandler();
+  const { api } = await worker('a', handler);
+  for (const id of ['wi_1', 'wi_2', 'wi_3']) await db.write(accept, work(id));
+  await db.write(accept, work('wi_later', { notBeforeMs: clock.now() + 10_000 }));
+  api.wake();
+  await expect.poll(() => items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2']);
+  expect(items[0]).toMatchObject({ key: 'wi_1', payload: { to: 'wi_1' }, attempts: 1, resumes: 0, resumed: false, owner: 'a', fence: 1 });
+  end('wi_1', { state: 'done', result: { sent: true } });
+  await expect.poll(() => items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2', 'wi_3']);
+  expect(await db.read(find, { kind: 'mail', key: 'wi_1' })).toMatchObject({ id: 'wi_1', state: 'done', result: { sent: true }, errorKind: null });
+  end('wi_2');
+  end('wi_3');
+  await expect.poll(() => api.counts().running).toBe(0);
+  await expect.poll(() => (clock.advance(1_000), items.length)).toBe(4);
+});
+
+test('finds by itself what nobody woke it for', async () => {
+  const { items, handler } = heldHandler();
+  await worker('a', handler);
+  await db.write(accept, work('wi_1'));
+  await expect.poll(() => (clock.advance(30_000), items.length)).toBe(1);
+});
+
+test('tries again after the time that the handler names, and after a failure, until its tries are used up', async () => {
+  const tries: number[] = [];
+  const gaveUp: string[] = [];
+  const handler: WorkHandler = async ({ attempts }) => {
+    tries.push(attempts);
+    if (attempts === 2) throw new AppError('rate_limited', 'too much');
+    return { retryAfterMs: 60_000, errorKind: 'provider_degraded' };
+  };
+  await worker('a', handler, { gaveUp: async (_, errorKind) => void gaveUp.push(errorKind) });
+  await db.write(accept, work('wi_1'));
+  await expect.poll(() => (clock.advance(30_000), tries.length)).toBe(1);
+  await expect.poll(() => statusOf('wi_1')).toBe('accepted');
+  const due = clock.now() + 59_000;
+  while (clock.now() < due) clock.advance(1_000);
+  expect(tries).toEqual([1]);
+  await expect.poll(() => (clock.advance(1_000), tries)).toEqual([1, 2]);
+  await expect.poll(() => (clock.advance(10_000), tries)).toEqual([1, 2, 3]);
+  await expect.poll(() => db.read(find, { kind: 'mail', key: 'wi_1' })).toMatchObject({ state: 'failed', errorKind: 'provider_degraded' });
+  expect(gaveUp).toEqual(['provider_degraded']);
+});
+
+test('takes over what another process left, and that one can write nothing any more', async () => {
+  const first = heldHandler();
+  await worker('a', first.handler);
+  await db.write(accept, work('wi_1'));
+  await expect.poll(() => (clock.advance(30_000), first.items.length)).toBe(1);
+  const second = heldHandler();
+  const { api } = await worker('b', second.handler);
+  await expect.poll(() => second.items).toMatchObject([{ id: 'wi_1', owner: 'b', resumed: true, resumes: 1, attempts: 1 }]);
+  const [stale] = first.items;
+  const [claim] = second.items;
+  if (stale === undefined || claim === undefined) throw new Error('nothing was claimed');
+  expect(await db.read(holds, stale)).toBe(false);
+  expect(await db.write(settle, { ...stale, state: 'done', atMs: clock.now() })).toBe(false);
+  // The first one learns of it when it renews its lease, and its work is stopped.
+  await expect.poll(() => (clock.advance(20_000), first.signals[0]?.aborted)).toBe(true);
+  second.end('wi_1');
+  await expect.poll(() => statusOf('wi_1')).toBe('done');
+  await expect.poll(() => api.counts().running).toBe(0);
+});
+
+test('a process that was stopped past its lease goes on with what nobody took meanwhile', async () => {
+  const { items, handler, end } = heldHandler();
+  await worker('a', handler);
+  await db.write(accept, work('wi_1'));
+  await expect.poll(() => (clock.advance(30_000), items.length)).toBe(1);
+  clock.advance(600_000);
+  await expect.poll(() => (clock.advance(1_000), db.read(holds, items[0] ?? { id: '', owner: '', fence: 0 }))).toBe(true);
+  end('wi_1');
+  await expect.poll(() => statusOf('wi_1')).toBe('done');
+  expect(items).toHaveLength(1);
+});
+
+test('a stop waits for what runs, then releases it for the next start', async () => {
+  const first = heldHandler();
+  const stopping = await worker('a', first.handler);
+  for (const id of ['wi_1', 'wi_2']) await db.write(accept, work(id));
+  await expect.poll(() => (clock.advance(30_000), first.items.length)).toBe(2);
+  const drained = stopping.drain(5_000);
+  await db.write(accept, work('wi_3'));
+  stopping.api.wake();
+  first.end('wi_1');
+  await expect.poll(() => statusOf('wi_1')).toBe('done');
+  clock.advance(5_000);
+  await drained;
+  expect(first.items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2']);
+  expect(await statusOf('wi_2')).toBe('running');
+  const second = heldHandler();
+  await worker('b', second.handler);
+  await expect
+    .poll(() => second.items.map(({ id, resumes, attempts }) => [id, resumes, attempts]).toSorted())
+    .toEqual([
+      ['wi_2', 0, 1],
+      ['wi_3', 0, 1],
+    ]);
+});
+
+test('gives up what nine processes ended over', async () => {
+  const { handler, items } = heldHandler();
+  const gaveUp: string[] = [];
+  await db.write(accept, work('wi_1'));
+  for (let n = 0; n < 9; n += 1) {
+    await worker(`boot ${n}`, handler);
+    await expect.poll(() => items.length).toBe(n + 1);
+  }
+  await worker('last', handler, { gaveUp: async ({ id }, errorKind) => void gaveUp.push(`${id} ${errorKind}`) });
+  await expect.poll(() => statusOf('wi_1')).toBe('failed');
+  expect(gaveUp).toEqual(['wi_1 too_many_resumes']);
+  expect(items).toHaveLength(9);
+});
+
+test('forgets what ended a week ago', async () => {
+  await worker('a', async () => ({ state: 'done' }));
+  await db.write(accept, work('wi_1'));
+  await expect.poll(() => (clock.advance(30_000), statusOf('wi_1'))).toBe('done');
+  clock.advance(6 * 24 * 3_600_000);
+  await expect.poll(() => db.read(rows, undefined)).toBe(1);
+  await expect.poll(() => (clock.advance(24 * 3_600_000), db.read(rows, undefined))).toBe(0);
+});

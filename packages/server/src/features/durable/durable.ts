@@ -1,0 +1,239 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { DurableWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
+import { claimWork, endWork, nextWorkAt, pruneWork, releaseWork, renewWork, returnWork, takeOverWork } from './store.ts';
+
+export interface DurableDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Of this run of the daemon: what another one holds is free. */
+  readonly bootId: string;
+}
+
+export interface Durable extends AsyncDisposable {
+  readonly api: DurableWork;
+  /** Takes nothing more and waits for what runs, at most `ms`; what runs then is left to the next start. */
+  drain(ms: number): Promise<void>;
+}
+
+const leaseMs = 60_000;
+const renewMs = 20_000;
+/** The longest time between two looks: a hint that was lost costs no more. */
+const sweepMs = 30_000;
+const afterErrorMs = 1_000;
+/** Processes that ended over the same piece of work before it is given up unseen by its handler. */
+const maxResumes = 8;
+const longestRetryMs = 24 * 60 * 60_000;
+const pruneMs = 60 * 60_000;
+const keptMs = 7 * 24 * 60 * 60_000;
+const prunedAtOnce = 1_000;
+/** How long handlers may take to end that a stop aborts. */
+const abortedMs = 6_000;
+
+interface Kind {
+  readonly handler: WorkHandler;
+  readonly limits: WorkLimits;
+  running: number;
+}
+
+interface Held {
+  readonly item: WorkItem;
+  readonly aborter: AbortController;
+  ended: Promise<void>;
+}
+
+/** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
+export function createDurable({ db, clock, log, bootId }: DurableDeps): Durable {
+  const kinds = new Map<string, Kind>();
+  const held = new Map<string, Held>();
+  let isStarted = false;
+  let isPaused = false;
+  let isStopping = false;
+  let sweeping: Promise<void> | undefined;
+  let isAskedAgain = false;
+  let cancelSweep = () => {};
+  let cancelRenew = () => {};
+  let cancelPrune = () => {};
+  let tending: Promise<unknown> = Promise.resolve();
+
+  function sweep(): void {
+    if (!isStarted || isPaused || isStopping) return;
+    if (sweeping !== undefined) {
+      isAskedAgain = true;
+      return;
+    }
+    cancelSweep();
+    sweeping = claimAll()
+      .catch((error: unknown) => {
+        log.error({ err: error }, 'Work could not be looked for');
+        return afterErrorMs;
+      })
+      .then((waitMs) => {
+        sweeping = undefined;
+        if (isPaused || isStopping) return;
+        if (isAskedAgain) {
+          isAskedAgain = false;
+          sweep();
+        } else cancelSweep = clock.after(waitMs, sweep);
+      });
+  }
+
+  /** Gives how long there is nothing more to claim. */
+  async function claimAll(): Promise<number> {
+    for (;;) {
+      const free = [...kinds].flatMap(([kind, { limits, running }]) =>
+        running < limits.concurrency ? [{ kind, free: limits.concurrency - running }] : [],
+      );
+      // The end of one that runs looks again.
+      if (free.length === 0) return sweepMs;
+      const nextAtMs = await db.read(nextWorkAt, { kinds: free.map(({ kind }) => kind) });
+      const atMs = clock.now();
+      if (isPaused || isStopping || nextAtMs === null) return sweepMs;
+      if (nextAtMs > atMs) return Math.min(sweepMs, nextAtMs - atMs);
+      const items = await db.write(claimWork, { owner: bootId, kinds: free, held: [...held.keys()], leaseUntilMs: atMs + leaseMs, atMs });
+      // What was claimed while the stop began is found again by the next start.
+      if (isStopping) return sweepMs;
+      for (const item of items) begin(item);
+      // What is held here has an old lease: it is being renewed, and nobody else takes it meanwhile.
+      if (items.length === 0) return afterErrorMs;
+    }
+  }
+
+  function begin(item: WorkItem): void {
+    const kind = kinds.get(item.kind);
+    if (kind === undefined) return;
+    const aborter = new AbortController();
+    const entry: Held = { item, aborter, ended: Promise.resolve() };
+    held.set(item.id, entry);
+    kind.running += 1;
+    entry.ended = run(kind, item, aborter.signal)
+      .catch((error: unknown) => log.error({ err: error, workId: item.id, kind: item.kind }, 'The end of a piece of work could not be stored'))
+      .finally(() => {
+        held.delete(item.id);
+        kind.running -= 1;
+        if (held.size === 0) cancelRenew();
+        sweep();
+      });
+    if (held.size === 1) renewLater();
+  }
+
+  async function run({ handler, limits }: Kind, item: WorkItem, signal: AbortSignal): Promise<void> {
+    if (item.resumes > maxResumes) return giveUp(limits, item, 'too_many_resumes');
+    let outcome: WorkOutcome;
+    try {
+      outcome = await handler(item, signal);
+    } catch (error) {
+      if (!signal.aborted) log.error({ err: error, workId: item.id, kind: item.kind }, 'A piece of work failed unexpectedly');
+      outcome = { retryAfterMs: backoff(item.attempts), errorKind: error instanceof AppError ? error.code : 'internal' };
+    }
+    if (outcome === 'settled') return;
+    if (signal.aborted) return db.write(releaseWork, claimOf(item));
+    if (!('retryAfterMs' in outcome)) {
+      await db.write(endWork, { ...claimOf(item), ...outcome, atMs: clock.now() });
+      return;
+    }
+    if (item.attempts >= limits.maxAttempts) return giveUp(limits, item, outcome.errorKind);
+    const waitMs = Math.min(longestRetryMs, Math.max(0, outcome.retryAfterMs));
+    await db.write(returnWork, { ...claimOf(item), errorKind: outcome.errorKind, notBeforeMs: clock.now() + waitMs });
+  }
+
+  async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<void> {
+    log.error({ workId: item.id, kind: item.kind, attempts: item.attempts, resumes: item.resumes, errorKind }, 'A piece of work is given up');
+    try {
+      await limits.gaveUp?.(item, errorKind);
+    } finally {
+      // Without effect when the feature settled it.
+      await db.write(endWork, { ...claimOf(item), state: 'failed', errorKind, atMs: clock.now() });
+    }
+  }
+
+  function renewLater(): void {
+    cancelRenew = clock.after(renewMs, () => {
+      tending = renew()
+        .catch((error: unknown) => log.error({ err: error }, 'Leases could not be renewed'))
+        .then(() => {
+          if (held.size > 0 && !isStopping) renewLater();
+        });
+    });
+  }
+
+  async function renew(): Promise<void> {
+    const lost = await db.write(renewWork, { claims: [...held.values()].map(({ item }) => claimOf(item)), leaseUntilMs: clock.now() + leaseMs });
+    for (const id of lost) held.get(id)?.aborter.abort(new AppError('conflict', 'Another owner has the work by now'));
+  }
+
+  function pruneLater(waitMs: number): void {
+    cancelPrune = clock.after(waitMs, () => {
+      tending = db
+        .write(pruneWork, { beforeMs: clock.now() - keptMs, limit: prunedAtOnce })
+        .catch((error: unknown) => {
+          log.warn({ err: error }, 'Work that ended long ago could not be deleted');
+          return 0;
+        })
+        .then((pruned) => {
+          if (!isStopping) pruneLater(pruned === prunedAtOnce ? afterErrorMs : pruneMs);
+        });
+    });
+  }
+
+  const api: DurableWork = {
+    handle(kind, handler, limits) {
+      if (isStarted || kinds.has(kind)) throw new RangeError(`the kind ${kind} of work needs one handler, given before the start`);
+      kinds.set(kind, { handler, limits, running: 0 });
+    },
+    wake: sweep,
+    async start() {
+      const left = await db.write(takeOverWork, { owner: bootId });
+      if (left > 0) log.warn({ left }, 'Work that an earlier run left open goes on');
+      isStarted = true;
+      pruneLater(afterErrorMs);
+      sweep();
+    },
+    counts: () => ({ running: held.size }),
+  };
+
+  async function drain(ms: number): Promise<void> {
+    isPaused = true;
+    cancelSweep();
+    await sweeping;
+    await within(ms, ends());
+    await abort();
+  }
+
+  const ends = () => [...held.values()].map((entry) => entry.ended);
+
+  /** What ends in time is released, and what does not is left to the next start, which takes over whatever runs. */
+  async function abort(): Promise<void> {
+    for (const { aborter } of held.values()) aborter.abort(new AppError('unavailable', 'The daemon is stopping'));
+    await within(abortedMs, ends());
+  }
+
+  async function within(ms: number, work: readonly Promise<void>[]): Promise<void> {
+    const waited = Promise.withResolvers<void>();
+    const cancel = clock.after(ms, waited.resolve);
+    await Promise.race([Promise.all(work), waited.promise]);
+    cancel();
+  }
+
+  return {
+    api,
+    drain,
+    async [Symbol.asyncDispose]() {
+      isStopping = true;
+      cancelSweep();
+      cancelPrune();
+      await sweeping;
+      await abort();
+      cancelRenew();
+      await tending;
+    },
+  };
+}
+
+const claimOf = ({ id, owner, fence }: WorkItem) => ({ id, owner, fence });
+
+/** 2 s, 8 s, 32 s and so on, at most 15 minutes. */
+const backoff = (attempts: number) => Math.min(15 * 60_000, 500 * 4 ** attempts);

@@ -1,0 +1,353 @@
+import { AppError } from '../../kernel/app-error.ts';
+import { parseJson } from '../../kernel/json.ts';
+import { operation, query, type Tx } from '../../kernel/db/operation.ts';
+import type { Acceptance, NewWork, WorkClaim, WorkEnd, WorkItem, WorkState } from './api.ts';
+
+/** Pieces of work that may wait; more are refused at intake. */
+export const maxWaiting = 10_000;
+const retryAfterMs = 5_000;
+
+interface WorkRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly key: string;
+  readonly agentId: string | null;
+  readonly payloadJson: string;
+  readonly fence: number;
+  readonly attempts: number;
+  readonly resumes: number;
+  readonly state: WorkState;
+  readonly createdAtMs: number;
+}
+
+const rowColumns = [
+  'id',
+  'kind',
+  'work_key as key',
+  'agent_id as agentId',
+  'payload_json as payloadJson',
+  'fence',
+  'attempts',
+  'resumes',
+  'state',
+  'created_at_ms as createdAtMs',
+] as const;
+
+const insert = query<Omit<NewWork, 'payload'> & { readonly payloadJson: string; readonly notBeforeMs: number }>(({ db, p }) =>
+  db
+    .insertInto('work_item')
+    .values({
+      id: p('id'),
+      kind: p('kind'),
+      work_key: p('key'),
+      digest: p('digest'),
+      agent_id: p('agentId'),
+      payload_json: p('payloadJson'),
+      state: 'accepted',
+      owner: '',
+      fence: 0,
+      lease_until_ms: 0,
+      attempts: 0,
+      resumes: 0,
+      not_before_ms: p('notBeforeMs'),
+      result_json: null,
+      error_kind: null,
+      created_at_ms: p('atMs'),
+      started_at_ms: null,
+      ended_at_ms: null,
+    })
+    .onConflict((conflict) => conflict.columns(['kind', 'work_key']).doNothing()),
+);
+
+const byKey = query<{ kind: string; key: string }, { id: string; digest: string }>(({ db, p }) =>
+  db.selectFrom('work_item').select(['id', 'digest']).where('kind', '=', p('kind')).where('work_key', '=', p('key')),
+);
+
+// A state that is bound as a parameter would not be found in the index of that state.
+const waiting = query<{ limit: number }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('work_item')
+        .select('kind')
+        .where(sql<boolean>`state = 'accepted'`)
+        .limit(p('limit'))
+        .as('queued'),
+    )
+    .select(sql<number>`count(*)`.as('count')),
+);
+
+/**
+ * Makes work of what came in, inside the transaction of whatever it comes with. A key that is known makes no second piece.
+ * Fails with `unavailable` when too much waits already.
+ */
+export async function acceptWork(tx: Tx, { payload, ...work }: NewWork): Promise<Acceptance> {
+  const found = await tx.get(byKey, { kind: work.kind, key: work.key });
+  if (found !== undefined) return { accepted: false, id: found.id, sameDigest: found.digest === work.digest };
+  const queued = await tx.get(waiting, { limit: maxWaiting });
+  if ((queued?.count ?? 0) >= maxWaiting) throw new AppError('unavailable', `Too much work waits already (limit ${maxWaiting})`, { retryAfterMs });
+  await tx.run(insert, { ...work, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? work.atMs });
+  return { accepted: true };
+}
+
+interface Settlement extends WorkClaim {
+  readonly state: WorkEnd;
+  /** Whatever JSON holds. */
+  readonly result?: unknown;
+  readonly errorKind?: string | null;
+  readonly atMs: number;
+}
+
+const settle = query<WorkClaim & { state: WorkEnd; resultJson: string | null; errorKind: string | null; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ state: p('state'), result_json: p('resultJson'), error_kind: p('errorKind'), ended_at_ms: p('atMs'), lease_until_ms: 0 })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Ends a piece of work. False: the claim is another's by now, so that the caller stops, discards what it did and sends nothing. */
+export async function settleWork(tx: Tx, { id, owner, fence, state, result, errorKind = null, atMs }: Settlement): Promise<boolean> {
+  const resultJson = result === undefined ? null : JSON.stringify(result);
+  const { changes } = await tx.run(settle, { id, owner, fence, state, resultJson, errorKind, atMs });
+  return changes > 0;
+}
+
+const held = query<WorkClaim, { id: string }>(({ db, p }) =>
+  db
+    .selectFrom('work_item')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Whether a claim still holds: asked in the transaction of each write that a stale owner must not make. */
+export async function holdsWork(tx: Tx, { id, owner, fence }: WorkClaim): Promise<boolean> {
+  return (await tx.get(held, { id, owner, fence })) !== undefined;
+}
+
+const unended = query<{ id: string }, { id: string }>(({ db, p }) =>
+  db.selectFrom('work_item').select('id').where('id', '=', p('id')).where('ended_at_ms', 'is', null),
+);
+
+/** Whether a piece of work is still to be done, whoever has it. */
+export async function isOpenWork(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.get(unended, { id })) !== undefined;
+}
+
+interface Retry extends WorkClaim {
+  readonly errorKind: string;
+  readonly notBeforeMs: number;
+}
+
+const putBack = query<WorkClaim & { errorKind: string; notBeforeMs: number }>(({ db, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ state: 'accepted', owner: '', lease_until_ms: 0, error_kind: p('errorKind'), not_before_ms: p('notBeforeMs') })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Gives a piece of work back, to be tried again later; the claim that takes it counts the try. False as with `settleWork`. */
+export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBeforeMs }: Retry): Promise<boolean> {
+  const { changes } = await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs });
+  return changes > 0;
+}
+
+export const endWork = operation('durable.settle', settleWork);
+export const returnWork = operation('durable.retry', retryWork);
+
+const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(rowColumns)
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'accepted'`)
+    .where('not_before_ms', '<=', p('atMs'))
+    .orderBy('not_before_ms')
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+const lapsedOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(rowColumns)
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'running'`)
+    .where('lease_until_ms', '<=', p('atMs'))
+    .orderBy('lease_until_ms')
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+const take = query<{ id: string; owner: string; leaseUntilMs: number; attempts: number; resumes: number; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({
+      state: 'running',
+      owner: p('owner'),
+      fence: sql`fence + 1`,
+      lease_until_ms: p('leaseUntilMs'),
+      attempts: p('attempts'),
+      resumes: p('resumes'),
+      started_at_ms: sql`coalesce(started_at_ms, ${p('atMs')})`,
+    })
+    .where('id', '=', p('id')),
+);
+
+interface Claiming {
+  readonly owner: string;
+  /** Kinds with room, and for how many. */
+  readonly kinds: readonly { readonly kind: string; readonly free: number }[];
+  /** What this process holds: its leases may lapse while it is stopped, and it goes on with them all the same. */
+  readonly held: readonly string[];
+  readonly leaseUntilMs: number;
+  readonly atMs: number;
+}
+
+/** Claims what is due, first what an owner left behind. A claim raises the fence, so that no earlier owner can write any more. */
+export const claimWork = operation('durable.claim', async (tx, { owner, kinds, held: mine, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> => {
+  const items: WorkItem[] = [];
+  for (const { kind, free } of kinds) {
+    const lapsed = await tx.all(lapsedOf, { kind, atMs, limit: free + mine.length });
+    const left = lapsed.filter(({ id }) => !mine.includes(id)).slice(0, free);
+    const due = left.length < free ? await tx.all(dueOf, { kind, atMs, limit: free - left.length }) : [];
+    for (const row of [...left, ...due]) {
+      const resumed = row.state === 'running';
+      const attempts = resumed ? row.attempts : row.attempts + 1;
+      const resumes = resumed ? row.resumes + 1 : row.resumes;
+      await tx.run(take, { id: row.id, owner, leaseUntilMs, attempts, resumes, atMs });
+      const { id, key, agentId, createdAtMs } = row;
+      const payload = parseJson(row.payloadJson);
+      items.push({ id, owner, fence: row.fence + 1, kind, key, agentId, payload, attempts, resumes, resumed, createdAtMs });
+    }
+  }
+  return items;
+});
+
+const extend = query<WorkClaim & { leaseUntilMs: number }>(({ db, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ lease_until_ms: p('leaseUntilMs') })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Renews leases; gives the ids of those that are another's by now. */
+export const renewWork = operation(
+  'durable.renew',
+  async (tx, { claims, leaseUntilMs }: { readonly claims: readonly WorkClaim[]; readonly leaseUntilMs: number }): Promise<string[]> => {
+    const lost: string[] = [];
+    for (const { id, owner, fence } of claims) {
+      const { changes } = await tx.run(extend, { id, owner, fence, leaseUntilMs });
+      if (changes === 0) lost.push(id);
+    }
+    return lost;
+  },
+);
+
+const free = query<{ owner: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ owner: '', fence: sql`fence + 1`, lease_until_ms: 0 })
+    .where(sql<boolean>`state = 'running'`)
+    .where('owner', '<>', p('owner')),
+);
+
+/** At start: whoever held work is dead, because the folder is locked by one process. */
+export const takeOverWork = operation('durable.takeOver', async (tx, input: { readonly owner: string }): Promise<number> => {
+  const { changes } = await tx.run(free, input);
+  return changes;
+});
+
+const release = query<WorkClaim>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ owner: '', fence: sql`fence + 1`, lease_until_ms: 0, resumes: sql`resumes - 1` })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** At a stop: the work goes on with the next start, which counts as no resume. */
+export const releaseWork = operation('durable.release', async (tx, { id, owner, fence }: WorkClaim): Promise<void> => {
+  await tx.run(release, { id, owner, fence });
+});
+
+const soonest = query<{ kind: string }, { atMs: number | null }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(sql<number | null>`min(not_before_ms)`.as('atMs'))
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'accepted'`),
+);
+
+const soonestLapse = query<{ kind: string }, { atMs: number | null }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(sql<number | null>`min(lease_until_ms)`.as('atMs'))
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'running'`),
+);
+
+/** When there is something to claim of these kinds, also in the past; null when nothing waits. */
+export const nextWorkAt = operation('durable.nextAt', async (tx, input: { readonly kinds: readonly string[] }): Promise<number | null> => {
+  let next: number | null = null;
+  for (const kind of input.kinds) {
+    for (const found of [await tx.get(soonest, { kind }), await tx.get(soonestLapse, { kind })]) {
+      const atMs = found?.atMs ?? null;
+      if (atMs !== null && (next === null || atMs < next)) next = atMs;
+    }
+  }
+  return next;
+});
+
+const ended = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
+  db.deleteFrom('work_item').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+);
+
+/** Deletes some of what ended before a time; gives how many. */
+export const pruneWork = operation('durable.prune', async (tx, input: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
+  const { changes } = await tx.run(ended, input);
+  return changes;
+});
+
+export interface WorkStatus {
+  readonly id: string;
+  readonly state: WorkState;
+  readonly payload: unknown;
+  /** As `settleWork` was given it; null before. */
+  readonly result: unknown;
+  readonly errorKind: string | null;
+}
+
+const status = query<
+  { kind: string; key: string },
+  { id: string; state: WorkState; payloadJson: string; resultJson: string | null; errorKind: string | null }
+>(({ db, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(['id', 'state', 'payload_json as payloadJson', 'result_json as resultJson', 'error_kind as errorKind'])
+    .where('kind', '=', p('kind'))
+    .where('work_key', '=', p('key')),
+);
+
+/** What became of a piece of work; undefined when there is none, or when it ended long ago. */
+export async function findWork(tx: Tx, input: { readonly kind: string; readonly key: string }): Promise<WorkStatus | undefined> {
+  const row = await tx.get(status, input);
+  if (row === undefined) return undefined;
+  const { payloadJson, resultJson, ...rest } = row;
+  return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
+}
+
+export const durableOperations = [endWork, returnWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];

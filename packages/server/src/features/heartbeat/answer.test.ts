@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { readAnswer } from './answer.ts';
+
+test.each([
+  ['HEARTBEAT_OK', 'ok', ''],
+  ['', 'ok', ''],
+  ['  \n', 'ok', ''],
+  ['**HEARTBEAT_OK**', 'ok', ''],
+  ['`HEARTBEAT_OK`.', 'ok', ''],
+  ['HEARTBEAT_OK: all is well', 'ok', 'all is well'],
+  ['All is well.\n\nHEARTBEAT_OK', 'ok', 'All is well'],
+  [`HEARTBEAT_OK ${'x'.repeat(301)}`, 'tell', 'x'.repeat(301)],
+  [`HEARTBEAT_OK ${'x'.repeat(300)}`, 'ok', 'x'.repeat(300)],
+  ['The word HEARTBEAT_OK stands in the middle.', 'tell', 'The word HEARTBEAT_OK stands in the middle.'],
+  ['HEARTBEAT_OKAY is no token', 'tell', 'HEARTBEAT_OKAY is no token'],
+  ['The disk is full.', 'tell', 'The disk is full.'],
+])('%j is %s', (answer, kind, text) => expect(readAnswer(answer, 300)).toEqual({ kind, text }));
+
+test('with no room beside the token a word is told', () => {
+  expect(readAnswer('HEARTBEAT_OK fine', 0)).toEqual({ kind: 'tell', text: 'fine' });
+  expect(readAnswer('HEARTBEAT_OK', 0)).toEqual({ kind: 'ok', text: '' });
+});
+
+test('a long answer is read in time that grows with its length', () => {
+  const started = performance.now();
+  readAnswer(`${' *_'.repeat(100_000)}x`, 300);
+  expect(performance.now() - started).toBeLessThan(1_000);
+});

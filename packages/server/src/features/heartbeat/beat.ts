@@ -1,0 +1,230 @@
+import { hash } from 'node:crypto';
+import { WakeLane, WakeReason } from '@gatehouse/contract';
+import * as z from 'zod';
+import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import { newId, newTraceId } from '../../kernel/ids.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Agent, AgentsApi } from '../agents/api.ts';
+import type { WorkHandler, WorkItem } from '../durable/api.ts';
+import type { InboxApi, InboxMessage } from '../inbox/api.ts';
+import type { ConversationTarget } from '../sessions/api.ts';
+import type { TurnOutcome, TurnsApi } from '../turns/api.ts';
+import { readAnswer } from './answer.ts';
+import type { Coalescer, Occurrence } from './coalescer.ts';
+import type { HeartbeatConfig } from './config.ts';
+import { type Alert, afterFailure, healthy, isStopping } from './health.ts';
+import type { HeartbeatOperations } from './operations.ts';
+import type { HeartbeatStateRow } from './store.ts';
+
+/** What a beat needs to be gone on with by another process: the message is the same each time. */
+export const BeatPayload = z.strictObject({
+  correlationId: z.string(),
+  lane: WakeLane,
+  reason: WakeReason,
+  startedAtMs: z.int(),
+  eventCount: z.int(),
+  message: z.string(),
+  fenced: z.strictObject({ text: z.string(), source: z.string() }).optional(),
+});
+export type BeatPayload = z.output<typeof BeatPayload>;
+
+/** What the turn of a beat came to; kept with the work, for a process that ends before it was acted on. */
+export const BeatResult = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('ok'), text: z.string() }),
+  z.strictObject({ kind: z.literal('tell'), text: z.string() }),
+  z.strictObject({ kind: z.literal('failed'), errorKind: z.string(), spoke: z.boolean() }),
+]);
+export type BeatResult = z.output<typeof BeatResult>;
+
+export interface BeatDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly agents: Pick<AgentsApi, 'find'>;
+  readonly turn: TurnsApi['durable'];
+  readonly inbox: InboxApi;
+  readonly targetOf: (agentId: string) => ConversationTarget;
+  readonly operations: Pick<HeartbeatOperations, 'end'>;
+  readonly coalescer: Coalescer;
+  readonly settingsOf: (agent: Agent) => HeartbeatConfig;
+  readonly fingerprintOf: (agent: Agent) => string;
+  readonly stateOf: (agentId: string) => HeartbeatStateRow;
+  /** The state of an agent has changed, and with it when it beats next. */
+  readonly changed: (state: HeartbeatStateRow) => void;
+}
+
+type Beat = Pick<WorkItem, 'id'> & { readonly agentId: string; readonly occurrence: Occurrence; readonly eventCount: number };
+
+/** No token has this id: it contains a colon. Beats have the rights of whoever configured the agent, and own their conversation. */
+const identity = { principalId: 'system:heartbeat', tokenId: 'system:heartbeat', scopes: ['rpc'] } as const satisfies CallContext['identity'];
+
+export const beatPrincipal = identity.principalId;
+
+/** The turn of a beat, and what follows from it. */
+export function createBeats(deps: BeatDeps) {
+  const { db, bus, clock, log, coalescer } = deps;
+
+  const handler: WorkHandler = async (item, signal) => {
+    const payload = BeatPayload.parse(item.payload);
+    const { correlationId, lane, reason, startedAtMs, eventCount } = payload;
+    const agentId = item.agentId ?? '';
+    const occurrence = { correlationId, lane, reason, startedAtMs, agentId };
+    const beat = { id: item.id, agentId, occurrence, eventCount };
+    coalescer.adopt(occurrence);
+    const agent = deps.agents.find(agentId);
+    const settings = agent === undefined ? undefined : deps.settingsOf(agent);
+    if (agent === undefined || settings?.enabled !== true || agent.suspended) return abandon(beat, item);
+    let result: BeatResult;
+    let isUnknown = false;
+    try {
+      const { settled, state, ...outcome } = await runTurn(item, payload, agent, settings, signal);
+      if (!settled) {
+        coalescer.end(occurrence, { status: 'unsettled', eventCount, errorKind: 'lost_claim' });
+        return 'settled';
+      }
+      isUnknown = state === 'unknown';
+      result = resultOf(outcome, settings);
+    } catch (error) {
+      // The next start goes on with it.
+      if (signal.aborted) throw error;
+      if (!(error instanceof AppError)) log.error({ agentId, err: error }, 'A beat failed');
+      const errorKind = error instanceof AppError ? error.code : 'internal';
+      await finish(beat, { kind: 'failed', errorKind, spoke: false }, { item });
+      return 'settled';
+    }
+    await finish(beat, result, { isUnknown });
+    return 'settled';
+  };
+
+  function runTurn(item: WorkItem, payload: BeatPayload, agent: Agent, settings: HeartbeatConfig, signal: AbortSignal) {
+    const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
+    return deps.turn(
+      {
+        workId: item.id,
+        owner: item.owner,
+        fence: item.fence,
+        origin: 'heartbeat',
+        target: deps.targetOf(agent.id),
+        message: payload.message,
+        ...(payload.fenced !== undefined && { fenced: payload.fenced }),
+        ...(settings.model !== undefined && { model: settings.model }),
+        ...(settings.toolPolicy !== undefined && { toolPolicy: settings.toolPolicy }),
+        ...(settings.lightContext && { lightContext: true, historyTurns: 0 }),
+        timeoutMs: settings.timeoutMs,
+        operation: 'heartbeat',
+        kept: (outcome) => resultOf(outcome, settings).kind === 'tell',
+        settle(outcome) {
+          const result = resultOf(outcome, settings);
+          return result.kind === 'failed' ? { state: 'failed', errorKind: result.errorKind, result } : { state: 'done', result };
+        },
+      },
+      call,
+    );
+  }
+
+  /** Switched off between its admission and now: what it was to be told waits for the next one. */
+  async function abandon(beat: Beat, item: WorkItem) {
+    const errorKind = 'agent_unavailable';
+    await db.write(deps.operations.end, {
+      workId: beat.id,
+      agentId: beat.agentId,
+      told: false,
+      messages: [],
+      once: false,
+      settle: { claim: item, errorKind },
+      atMs: clock.now(),
+    });
+    coalescer.end(beat.occurrence, { status: 'aborted', eventCount: beat.eventCount, errorKind });
+    return 'settled' as const;
+  }
+
+  /** Writes down and announces what a beat came to; what was written down before is not done again. */
+  async function finish(beat: Beat, result: BeatResult, how: { readonly item?: WorkItem; readonly isUnknown?: boolean } = {}): Promise<void> {
+    const { id: workId, agentId, occurrence, eventCount } = beat;
+    const agent = deps.agents.find(agentId);
+    const atMs = clock.now();
+    const isUnknown = how.isUnknown === true;
+    const settings = agent === undefined ? undefined : deps.settingsOf(agent);
+    const before = deps.stateOf(agentId);
+    const { state, alert } =
+      result.kind === 'failed' && agent !== undefined && settings !== undefined
+        ? afterFailure(before, { kind: result.errorKind, atMs, fingerprint: deps.fingerprintOf(agent) }, settings)
+        : { state: healthy(before), alert: undefined };
+    const messages = settings === undefined ? [] : messagesOf(beat, result, alert, settings, atMs);
+    const { closed, delivered } = await db.write(deps.operations.end, {
+      workId,
+      agentId,
+      // What nobody knows whether it was acted on is not told again.
+      told: result.kind !== 'failed' || isUnknown,
+      ...(agent !== undefined && { state }),
+      messages,
+      once: result.kind === 'tell',
+      ...(how.item !== undefined && result.kind === 'failed' && { settle: { claim: how.item, errorKind: result.errorKind } }),
+      atMs,
+    });
+    if (closed) {
+      if (agent !== undefined) deps.changed(state);
+      for (const message of messages) if (delivered.includes(message.id)) deps.inbox.announce(message);
+      if (alert !== undefined) bus.emit('scheduler:heartbeat_alert', { agentId, ...alert, timestamp: atMs });
+    }
+    const failure = result.kind === 'failed' ? { errorKind: result.errorKind } : {};
+    coalescer.end(occurrence, { status: statusOf(result, isUnknown), eventCount, ...failure });
+  }
+
+  function messagesOf(beat: Beat, result: BeatResult, alert: Alert | undefined, settings: HeartbeatConfig, atMs: number): InboxMessage[] {
+    const { id, agentId } = beat;
+    const { ref, principalId } = deps.targetOf(agentId);
+    const message = (level: InboxMessage['level'], text: string): InboxMessage => ({
+      id: newId('in'),
+      opKey: `heartbeat:${id}:${level}`,
+      digest: hash('sha256', `${agentId}\n${text}`, 'base64url'),
+      source: 'heartbeat',
+      agentId,
+      conversationRef: ref,
+      principalId,
+      level,
+      text,
+      atMs,
+    });
+    if (result.kind === 'failed') {
+      if (alert === undefined || !settings.showAlerts) return [];
+      return [message('alert', alertText(agentId, alert))];
+    }
+    if (result.kind === 'ok') return settings.showOk ? [message('info', result.text === '' ? 'Nothing to report.' : result.text)] : [];
+    return settings.showAlerts ? [message('info', result.text)] : [];
+  }
+
+  /** Its process ended again and again over it: nobody knows what it has done. */
+  async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
+    const { correlationId, lane, reason, startedAtMs, eventCount } = BeatPayload.parse(item.payload);
+    const agentId = item.agentId ?? '';
+    const occurrence = { correlationId, lane, reason, startedAtMs, agentId };
+    coalescer.adopt(occurrence);
+    await finish({ id: item.id, agentId, occurrence, eventCount }, { kind: 'failed', errorKind, spoke: true }, { isUnknown: true });
+  }
+
+  return { handler, finish, gaveUp };
+}
+
+function alertText(agentId: string, { reason, consecutiveErrors, backoffMs }: Alert): string {
+  const what = `The heartbeat of agent ${agentId} failed (${reason}${consecutiveErrors > 1 ? `, ${consecutiveErrors} times in a row` : ''}).`;
+  if (isStopping(reason)) return `${what} It is stopped until it is triggered by hand or the configuration changes.`;
+  return `${what} It is tried again in ${backoffMs < 60_000 ? `${backoffMs / 1000} s` : `${backoffMs / 60_000} min`} at the earliest.`;
+}
+
+function resultOf(outcome: TurnOutcome, { ackMaxChars }: HeartbeatConfig): BeatResult {
+  // A tool may have run only when the model has said something.
+  if (outcome.failure !== undefined) return { kind: 'failed', errorKind: outcome.failure.kind, spoke: outcome.tokensUsed.output > 0 };
+  return readAnswer(outcome.text, ackMaxChars);
+}
+
+function statusOf(result: BeatResult, isUnknown: boolean) {
+  if (isUnknown) return 'unsettled';
+  if (result.kind !== 'failed') return 'settled';
+  return result.spoke ? 'unsettled' : 'failed_before_side_effect';
+}

@@ -1,0 +1,28 @@
+import { type AgentHeartbeat, heartbeatFields } from '@gatehouse/contract';
+import * as z from 'zod';
+
+const fields = heartbeatFields;
+
+/** `scheduler.heartbeat`: what holds for the beats of all agents, unless `agents.<id>.heartbeat` says otherwise. */
+export const HeartbeatConfig = z.strictObject({
+  enabled: z.boolean().default(true).describe('False turns the beats of all agents off. Each agent must have its own turned on besides.'),
+  intervalMs: fields.intervalMs.default(1_800_000),
+  prompt: fields.prompt.optional(),
+  model: fields.model.optional(),
+  lightContext: fields.lightContext.default(true),
+  ackMaxChars: fields.ackMaxChars.default(300),
+  activeHours: fields.activeHours.optional(),
+  toolPolicy: fields.toolPolicy.optional(),
+  timeoutMs: fields.timeoutMs.default(120_000),
+  showOk: fields.showOk.default(false),
+  showAlerts: fields.showAlerts.default(true),
+  alertThreshold: fields.alertThreshold.default(2),
+  alertCooldownMs: fields.alertCooldownMs.default(300_000),
+});
+export type HeartbeatConfig = z.output<typeof HeartbeatConfig>;
+
+/** What holds for one agent: its own word first. */
+export function settingsOf(overall: HeartbeatConfig, { enabled, ...own }: AgentHeartbeat): HeartbeatConfig {
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+  return { ...overall, ...given, enabled: overall.enabled && enabled };
+}

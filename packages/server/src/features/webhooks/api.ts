@@ -1,0 +1,33 @@
+import type { Headers } from './signature.ts';
+
+/** A request for a webhook route, as far as it is known before its body. */
+export interface WebhookCall {
+  /** Behind `webhooks.path`, as sent. */
+  readonly path: string;
+  /** The route of the fixed shape. */
+  readonly isStrict: boolean;
+  /** All values of each header, names in lower case. */
+  readonly headers: Headers;
+  /** The query as sent, without its `?`. */
+  readonly search: string;
+  readonly remoteAddress: string;
+  readonly traceId: string;
+}
+
+/** A request that may send its body. */
+export interface WebhookIntake {
+  /** Largest body, in bytes. */
+  readonly bodyLimit: number;
+  /**
+   * Has the body read and resolves when the delivery is stored, or was before. Fails with `unauthenticated`, `parse_error`, `invalid_params` (the
+   * strict shape), `not_found` (no mapping wants the payload) and `unavailable`.
+   */
+  receive(read: () => Promise<Buffer>): Promise<{ readonly mapping: string }>;
+}
+
+export interface WebhooksApi {
+  /** Where the routes begin. */
+  readonly path: string;
+  /** Looks at everything but the body. Fails with `not_found` when no mapping wants the path, and with `unauthenticated` when no signature can hold. */
+  open(call: WebhookCall): WebhookIntake;
+}

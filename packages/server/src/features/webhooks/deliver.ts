@@ -1,0 +1,169 @@
+import { AppError } from '../../kernel/app-error.ts';
+import { announceAudit } from '../../kernel/audit.ts';
+import type { AuditRow } from '../../kernel/db/audit.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { AgentsApi } from '../agents/api.ts';
+import type { DurableWork, NewWork } from '../durable/api.ts';
+import type { HeartbeatApi, SystemEvent } from '../heartbeat/api.ts';
+import type { ConversationTarget } from '../sessions/api.ts';
+import { digestFields, keyOf, principalOf } from './identity.ts';
+import type { Proven } from './intake.ts';
+import type { Rule } from './rules.ts';
+import { deliveryKind, type DeliveryRow } from './store.ts';
+import type { DeliveryWork } from './run-delivery.ts';
+
+export interface DeliverDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
+  readonly durable: Pick<DurableWork, 'wake'>;
+  readonly heartbeat: HeartbeatApi;
+  /** Commits a delivery together with what it causes. */
+  readonly acceptDelivery: Operation<
+    { readonly delivery: DeliveryRow; readonly work?: NewWork | undefined; readonly event?: SystemEvent | undefined; readonly audit: AuditRow },
+    { readonly isNew: boolean; readonly isKnownBody: boolean }
+  >;
+  /** The conversation of a key in the partition of a principal. */
+  readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof keyOf>) => ConversationTarget;
+}
+
+/** What is taken in, whether it came by the routes or an operator asks for it. */
+export interface Delivery {
+  readonly rule: Rule;
+  readonly agentId: string;
+  readonly target: ConversationTarget | undefined;
+  readonly message: string;
+  readonly isPing: boolean;
+  readonly row: Pick<DeliveryRow, 'liveKey' | 'senderId' | 'bodyDigest' | 'bodyBytes' | 'remoteAddress' | 'traceId' | 'replayOf'>;
+  /** Who asked for it; the mapping itself when it came by the routes. */
+  readonly principalId: string;
+}
+
+/** Characters of a sender's id that are kept to be shown. */
+const shownId = 256;
+
+/** Takes deliveries in: after it resolves, nothing of them can be lost. */
+export function createDeliver(deps: DeliverDeps) {
+  const { db, bus, clock, log, agents } = deps;
+
+  /** Of the mapping, or the one that a delivery had before. */
+  function agentOf({ mapping }: Rule, agentId = mapping.agentId ?? agents.defaultId): string {
+    // The sender may try again; a turn of another agent would be none that anybody asked for.
+    if (agents.find(agentId) === undefined) throw new AppError('unavailable', `Agent ${agentId} of mapping ${mapping.id} does not exist`);
+    return agentId;
+  }
+
+  function targetOf({ mapping }: Rule, agentId: string, renderedKey: string): ConversationTarget | undefined {
+    return mapping.action === 'wake' ? undefined : deps.targetOf(agentId, principalOf(mapping.id), keyOf(mapping.id, renderedKey));
+  }
+
+  async function take(delivery: Delivery): Promise<{ readonly id: string; readonly isKnownBody: boolean; readonly isNew: boolean }> {
+    const { rule, agentId, target, message, row } = delivery;
+    const { id: mappingId, action, wakeMode } = rule.mapping;
+    const id = newId('wd');
+    const atMs = clock.now();
+    const isWake = action === 'wake' && !delivery.isPing;
+    const work: DeliveryWork | undefined =
+      target === undefined || delivery.isPing
+        ? undefined
+        : { mappingId, target, message, traceId: row.traceId, template: rule.mapping.messageTemplate };
+    const audit: AuditRow = {
+      id: newId('au'),
+      atMs,
+      principalId: delivery.principalId,
+      action: row.replayOf === null ? 'webhook.received' : 'webhook.replayed',
+      classification: 'mutate',
+      outcome: 'success',
+      target: id,
+      metadata: { mapping: mappingId, effect: delivery.isPing ? 'none' : action, bytes: row.bodyBytes },
+      traceId: row.traceId,
+    };
+    const added = await db.write(deps.acceptDelivery, {
+      delivery: {
+        ...row,
+        id,
+        mappingId,
+        action,
+        agentId,
+        message,
+        receivedAtMs: atMs,
+        ownState: delivery.isPing ? 'ignored' : isWake ? 'done' : null,
+        conversationRef: target?.ref ?? null,
+        sessionKey: target?.sessionKey ?? null,
+      },
+      work: work && { id: newId('wi'), kind: deliveryKind, key: id, digest: row.bodyDigest, agentId, payload: work, atMs },
+      event: isWake
+        ? { agentId, text: message, source: 'webhook', opKey: id, ...(wakeMode !== 'next-heartbeat' && { urgent: 'hook' }), atMs }
+        : undefined,
+      audit,
+    });
+    if (!added.isNew) return { id, ...added };
+    announceAudit(bus, audit);
+    if (work !== undefined) deps.durable.wake();
+    if (isWake) {
+      const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now' });
+      if (!admission.accepted && admission.status === 'refused')
+        log.info({ mapping: mappingId, agentId, refusal: admission.refusal }, 'A webhook woke nobody');
+    }
+    return { id, ...added };
+  }
+
+  /** What came by the routes. */
+  async function accept(proven: Proven): Promise<void> {
+    const { rule, reading, bodyDigest, bodyBytes, remoteAddress, traceId } = proven;
+    const agentId = agentOf(rule);
+    const { isNew, isKnownBody } = await take({
+      rule,
+      agentId,
+      target: targetOf(rule, agentId, reading.sessionKey),
+      message: reading.message,
+      isPing: reading.isPing,
+      row: {
+        liveKey: liveKeyOf(proven),
+        senderId: proven.senderId?.slice(0, shownId) ?? null,
+        bodyDigest,
+        bodyBytes,
+        remoteAddress,
+        traceId,
+        replayOf: null,
+      },
+      principalId: principalOf(rule.mapping.id),
+    });
+    if (isNew && isKnownBody && isSuspicious(proven)) warn(proven);
+  }
+
+  function warn({ rule, remoteAddress, senderId }: Proven): void {
+    const { id } = rule.mapping;
+    log.warn({ mapping: id, remoteAddress, senderId }, 'A webhook has the body of an earlier one under a new id or time that is not signed');
+    bus.emit('security:warn', {
+      category: 'webhook_replay',
+      message: `Mapping ${id} took the body of an earlier delivery again, under a new id or time that its sender does not sign: it may be a replay`,
+      ...(remoteAddress !== null && { remoteAddress }),
+      timestamp: clock.now(),
+    });
+  }
+
+  return { agentOf, targetOf, take, accept };
+}
+export type Deliver = ReturnType<typeof createDeliver>;
+
+/** What a repeat of a delivery has in common with it (reliability §0.2); null when nothing tells repeats from new ones. */
+function liveKeyOf({ rule, bodyDigest, senderId, timestamp }: Proven): string | null {
+  const { id, replay } = rule.mapping;
+  if (replay === 'body') return digestFields('delivery', [id, 'body', bodyDigest]);
+  if (senderId !== undefined) return digestFields('delivery', [id, 'id', senderId, bodyDigest]);
+  return timestamp === undefined ? null : digestFields('delivery', [id, 'time', timestamp, bodyDigest]);
+}
+
+/** Whether anybody who saw an earlier delivery could have sent this one. */
+function isSuspicious({ rule, senderId, timestamp, isTimestampSigned }: Proven): boolean {
+  if (rule.mapping.replay !== 'exact') return false;
+  return senderId !== undefined || (timestamp !== undefined && !isTimestampSigned);
+}

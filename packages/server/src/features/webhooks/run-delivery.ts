@@ -1,0 +1,118 @@
+import { AgentId, ConversationRef, FinishReason, PrintedSessionKey } from '@gatehouse/contract';
+import * as z from 'zod';
+import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { WorkHandler, WorkItem } from '../durable/api.ts';
+import type { TurnsApi } from '../turns/api.ts';
+import type { Rule } from './rules.ts';
+import { hasExpressions } from './template.ts';
+
+/** What the work of a delivery holds: all that its turn needs of it, so that the list of deliveries may be cut. */
+const DeliveryWork = z.strictObject({
+  mappingId: z.string(),
+  target: z.strictObject({ ref: ConversationRef, sessionKey: PrintedSessionKey, agentId: AgentId, principalId: z.string() }),
+  /** As it was rendered, not fenced. */
+  message: z.string(),
+  template: z.string().optional(),
+  traceId: z.string(),
+});
+export type DeliveryWork = z.input<typeof DeliveryWork>;
+
+/** What the work is settled with. */
+export const DeliveryResult = z.object({ turnId: z.string(), finishReason: FinishReason });
+
+/** Turns of webhooks that run at once; the agents have limits of their own beside it. */
+export const deliveryLimits = { concurrency: 64, maxAttempts: 5 };
+/** Failures of a provider that may be gone a little later. */
+const passing: ReadonlySet<string> = new Set(['rate_limit', 'overloaded', 'server', 'network', 'timeout', 'provider_degraded']);
+/** 10 s, 20 s, 40 s, 80 s. */
+const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
+
+/** Runs the turn of a delivery in the background. How it ends is told by the log, an event and the list of deliveries, never to the sender. */
+export function createRunDelivery(deps: {
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ruleOf: (mappingId: string) => Rule | undefined;
+  readonly turns: Pick<TurnsApi, 'durable'>;
+}): { readonly run: WorkHandler; readonly gaveUp: (item: WorkItem, errorKind: string) => Promise<void> } {
+  function failed({ key, id }: WorkItem, mappingId: string, errorKind: string): void {
+    deps.log.warn({ deliveryId: key, workId: id, mapping: mappingId, errorKind }, 'The turn of a webhook failed');
+    deps.bus.emit('system:error', {
+      source: 'webhooks',
+      message: `Mapping ${mappingId}, delivery ${key}: ${errorKind}`,
+      timestamp: deps.clock.now(),
+    });
+  }
+
+  return {
+    async run(item, signal) {
+      const work = DeliveryWork.parse(item.payload);
+      const { mapping } = deps.ruleOf(work.mappingId) ?? {};
+      if (mapping === undefined) {
+        failed(item, work.mappingId, 'mapping_removed');
+        return { state: 'failed', errorKind: 'mapping_removed' };
+      }
+      const { id: workId, owner, fence } = item;
+      try {
+        const outcome = await deps.turns.durable(
+          {
+            workId,
+            owner,
+            fence,
+            origin: 'webhook',
+            target: work.target,
+            ...messageOf(work),
+            ...(mapping.model !== undefined && { model: mapping.model }),
+            ...(mapping.timeoutSeconds !== undefined && { timeoutMs: mapping.timeoutSeconds * 1000 }),
+            ...(mapping.tools !== undefined && { toolPolicy: mapping.tools }),
+            kept: true,
+            operation: 'interactive',
+            settle: ({ turnId, finishReason, failure }) => {
+              const result = { turnId, finishReason };
+              if (failure === undefined) return { state: 'done', result };
+              const { kind: errorKind, retryAfterMs } = failure;
+              if (passing.has(errorKind) && item.attempts < deliveryLimits.maxAttempts)
+                return { retryAfterMs: Math.max(retryAfterMs ?? 0, waitMs(item)), errorKind };
+              return { state: finishReason === 'aborted' ? 'aborted' : 'failed', result, errorKind };
+            },
+          },
+          callOf(work, item, signal),
+        );
+        if (outcome.settled && outcome.state !== 'done' && outcome.state !== 'accepted')
+          failed(item, mapping.id, outcome.failure?.kind ?? outcome.state);
+        return 'settled';
+      } catch (error) {
+        // What a busy or suspended agent refuses now it may take later; everything else is for the log of the work itself.
+        if (!(error instanceof AppError) || signal.aborted) throw error;
+        return { retryAfterMs: waitMs(item), errorKind: error.code };
+      }
+    },
+    async gaveUp(item, errorKind) {
+      failed(item, DeliveryWork.parse(item.payload).mappingId, errorKind);
+    },
+  };
+}
+
+/** The operator's own words outside of the fence, with the names that they left to be filled in; what came with the delivery inside. */
+function messageOf({ mappingId, message, template }: DeliveryWork) {
+  const intro = `A webhook came in (mapping "${mappingId}").`;
+  if (template !== undefined && !hasExpressions(template)) return { message: `${intro}\n\n${template}` };
+  const asked =
+    template === undefined ? intro : `${intro} What the operator wants done with such webhooks, and below it the same filled in:\n\n${template}`;
+  return { message: asked, fenced: { text: message, source: `webhook ${mappingId}` } };
+}
+
+/** Whose turn it is: the mapping's, which has no scopes. */
+function callOf({ target, traceId }: DeliveryWork, { id }: WorkItem, signal: AbortSignal): CallContext {
+  return {
+    identity: { principalId: target.principalId, tokenId: target.principalId, scopes: [], agents: [target.agentId] },
+    traceId,
+    requestId: id,
+    signal,
+    transport: 'process',
+  };
+}

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { renderTemplate } from './template.ts';
+
+const context = {
+  payload: { a: { b: 'deep' }, list: [{ n: 1 }, 'two'], zero: 0, no: false, nothing: null, path: 'own', evil: '{{payload.a.b}}', 'with-dash': 'd' },
+  headers: { 'x-event': 'push' },
+  query: { q: 'asked' },
+  path: 'github/push',
+  now: '2026-11-22T00:00:00.000Z',
+};
+const render = (template: string, max = 1_000) => renderTemplate(template, context, max);
+
+it.each([
+  ['{{a.b}} {{payload.a.b}} {{ a.b }}', 'deep deep deep'],
+  ['{{list[0].n}} {{payload.list[1]}} {{list.1}}', '1 two two'],
+  ['{{headers.x-event}} {{query.q}} {{path}} {{now}} {{payload.path}}', 'push asked github/push 2026-11-22T00:00:00.000Z own'],
+  ['{{zero}} {{no}} {{with-dash}}', '0 false d'],
+  ['{{a}} {{list}}', '{"b":"deep"} [{"n":1},"two"]'],
+  ['[{{nothing}}{{missing}}{{a.b.c}}{{headers.none}}{{query}}{{headers}}]', '[]'],
+  ['no expression {a} {{ }} {{}}', 'no expression {a}  '],
+])('%s', (template, text) => expect(render(template)).toBe(text));
+
+it.each([
+  "{{constructor.constructor('x')()}}",
+  '{{__proto__.x}}',
+  '{{__proto__}}',
+  '{{payload.toString}}',
+  '{{payload.constructor}}',
+  '{{list.length}}',
+  '{{list.map}}',
+  '{{a.b.length}}',
+  '{{headers.constructor}}',
+  '{{list[999999999]}}',
+  '{{a[-1]}}',
+  '{{{{a}}}}',
+  '{{{a}}}',
+])('%s gives nothing, quickly (C11)', (template) => {
+  const begun = performance.now();
+  expect(render(template)).toBe('');
+  expect(performance.now() - begun).toBeLessThan(5);
+});
+
+it('does not look again at what was filled in (C11)', () => expect(render('{{evil}}')).toBe('{{payload.a.b}}'));
+
+it('gives no more than it may, without half of a character', () => {
+  const wide = { ...context, payload: { text: '🐙'.repeat(50_000) } };
+  expect(renderTemplate('{{text}}'.repeat(150), wide, 101)).toBe(`${'🐙'.repeat(50)}\uFFFD`);
+  expect(renderTemplate('{{text}}{{text}}', wide, 100_000).length).toBe(32_768);
+});

@@ -1,0 +1,36 @@
+import { routes, type WebhookReceived } from '@gatehouse/contract';
+import type * as z from 'zod';
+import type { WebhooksApi } from '../../features/webhooks/api.ts';
+import { AppError } from '../../kernel/app-error.ts';
+import { readBody } from '../body.ts';
+import type { HttpCall } from '../http-call.ts';
+import { sendJson } from '../reply.ts';
+
+/** Senders of webhooks are machines on good lines; who takes longer holds a place that others need. */
+const wholeMs = 10_000;
+
+/** `POST /hooks/webhook` and `POST /hooks/{path}` (http-gateway.md §4.8): 200 once the delivery is stored. */
+export function createHookRoutes({ webhooks }: { readonly webhooks: WebhooksApi }) {
+  const receive = async (call: HttpCall, path: string, isStrict: boolean): Promise<void> => {
+    const { search, remoteAddress, traceId, incoming } = call;
+    const intake = webhooks.open({ path, isStrict, headers: incoming.headersDistinct, search, remoteAddress, traceId });
+    const { mapping } = await intake.receive(() => readBody(call, intake.bodyLimit, { wholeMs }));
+    const answer: z.output<typeof WebhookReceived> = { received: true, mapping };
+    sendJson(call, 200, answer);
+  };
+  return {
+    async strict(call: HttpCall): Promise<void> {
+      try {
+        await receive(call, 'webhook', true);
+      } catch (error) {
+        // It was JSON and well signed; what is wrong is its shape.
+        if (error instanceof AppError && error.code === 'invalid_params') call.failureStatus = 422;
+        throw error;
+      }
+    },
+    mapped: (call: HttpCall): Promise<void> => receive(call, call.params['path'] ?? '', false),
+  };
+}
+
+/** Where the routes begin in the contract; the configuration may say otherwise. */
+export const declaredHooksPath = routes.webhook.path.slice(0, routes.webhook.path.lastIndexOf('/'));

@@ -1,0 +1,21 @@
+import { buildIn } from './patch.ts';
+
+/** The answer to a webhook waits until its turn has ended. */
+buildIn({
+  name: 'await-the-turn',
+  module: 'features/webhooks/deliver.ts',
+  replace: [
+    {
+      from: 'if (work !== undefined) deps.durable.wake();',
+      to: `if (work !== undefined) {
+        deps.durable.wake();
+        const { listDeliveries } = await import('./store.ts');
+        for (let state = 'accepted'; state === 'accepted' || state === 'running'; ) {
+          const rows = await db.read(listDeliveries, { sinceMs: 0, limit: 1000 });
+          state = rows.find((row) => row.id === id)?.state ?? 'done';
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+      }`,
+    },
+  ],
+});

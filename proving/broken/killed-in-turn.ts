@@ -1,0 +1,36 @@
+import { buildIn } from './patch.ts';
+
+/** Not a fault of the program but of its life: it is killed at the point in the life of a durable turn that KILL_AT names. */
+const die = `process.kill(process.pid, 'SIGKILL');`;
+
+/** Where each point lies: a module, the text that stands there, and the text with the kill in it. */
+const points: Readonly<Record<string, readonly [module: string, from: string, to: string]>> = {
+  'before the claim': ['features/durable/durable.ts', 'const items = await db.write(claimWork', `${die} const items = await db.write(claimWork`],
+  'after the claim': [
+    'features/durable/durable.ts',
+    'for (const item of items) begin(item);',
+    `if (items.length > 0) ${die} for (const item of items) begin(item);`,
+  ],
+  'after the row of the turn': ['features/turns/durable.ts', 'if (opened === undefined) throw lostClaim();', die],
+  'before a call of the model': [
+    'runtime/run-turn.ts',
+    'const { result, model } = await stop.bounded',
+    `${die} const { result, model } = await stop.bounded`,
+  ],
+  'after the answer of the model': ['runtime/run-turn.ts', 'answer = result;', `answer = result; ${die}`],
+  'after a tool that may be repeated': ['runtime/run-turn.ts', 'const verdict = loops.observe(', `${die} const verdict = loops.observe(`],
+  'after a finished step': ['runtime/run-turn.ts', 'messages = [...messages, ...step];', die],
+  'before an intent': ['features/turns/ledger.ts', 'this.#hasActed = true;', die],
+  'after an intent': ['features/turns/ledger.ts', 'this.#open.set(call.id, opKey);', die],
+  'after a tool that runs once': ['features/turns/ledger.ts', 'this.#open.delete(call.id);', die],
+  'before the end is committed': [
+    'features/turns/durable.ts',
+    'const { settled, created } = await db.write',
+    `${die} const { settled, created } = await db.write`,
+  ],
+  'after the end is committed': ['features/turns/durable.ts', 'this.#end = { settled, state: settlement.state };', die],
+};
+
+const [module, from, to] = points[process.env['KILL_AT'] ?? ''] ?? [];
+if (module === undefined || from === undefined || to === undefined) throw new Error(`there is no point ${process.env['KILL_AT']}`);
+buildIn({ name: 'killed-in-turn', module, replace: [{ from, to }] });

@@ -1,0 +1,22 @@
+import { buildIn } from './patch.ts';
+
+/** What is left until the next time of the expression is added to now, as if no clock were ever set forward or back. */
+buildIn({
+  name: 'naive-add',
+  module: 'features/cron/schedule-cron.ts',
+  replace: [
+    {
+      from: 'yield* pattern.named ? namedTimes(pattern, zone, afterMs) : realTime(pattern, zone, afterMs);',
+      to: 'yield* naiveTimes(pattern, zone, afterMs);',
+    },
+    {
+      from: 'function furthestWall(',
+      to: `function* naiveTimes(pattern, zone, afterMs) {
+  const aheadMs = wallAt(afterMs, zone) - afterMs;
+  let wall = afterMs + aheadMs;
+  while ((wall = pattern.next(wall)) !== undefined) yield wall - aheadMs;
+}
+function furthestWall(`,
+    },
+  ],
+});

@@ -1,0 +1,46 @@
+import { claimOccurrence } from '../../packages/server/src/claim-occurrence.ts';
+import { planClaim } from '../../packages/server/src/features/cron/claim.ts';
+import { finishOf } from '../../packages/server/src/features/cron/finish.ts';
+import { parseJob } from '../../packages/server/src/features/cron/job.ts';
+import { dueJobs } from '../../packages/server/src/features/cron/store.ts';
+import { CronWork } from '../../packages/server/src/features/cron/work.ts';
+import { cronWork } from '../../packages/server/src/features/cron/work-kind.ts';
+import { claimWork } from '../../packages/server/src/features/durable/store.ts';
+import { finishOccurrence } from '../../packages/server/src/finish-occurrence.ts';
+import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
+import { migrations, operations } from '../../packages/server/src/storage.ts';
+
+// A process that claims and executes what is due on a database that it shares with others: what a node does, without the node.
+const [dataDir = '', owner = ''] = process.argv.slice(2);
+const db = await openInlineDb({ dataDir, migrations, operations });
+const leaseMs = 60_000;
+const all = 10_000;
+
+async function tick(nowMs: number): Promise<{ jobId: string; scheduledForMs: number }[]> {
+  const { onTime, late } = await db.read(dueJobs, { atMs: nowMs, lateAtMs: -1, limit: all, lateLimit: 0, except: [] });
+  for (const row of [...onTime, ...late]) {
+    const job = parseJob(row);
+    if (job !== undefined) await db.write(claimOccurrence, planClaim(job, { bootId: owner, nowMs, staggerWindowMs: 0 }));
+  }
+  const executed: { jobId: string; scheduledForMs: number }[] = [];
+  for (;;) {
+    // A few at a time, so that a stop finds some of them claimed and not done.
+    const items = await db.write(claimWork, { owner, kinds: [{ kind: cronWork, free: 5 }], held: [], leaseUntilMs: nowMs + leaseMs, atMs: nowMs });
+    if (items.length === 0) return executed;
+    for (const item of items) {
+      const work = CronWork.parse(item.payload);
+      const plan = finishOf(work, { status: 'completed', text: 'done', ours: true }, { defaultMaxErrors: 5, nowMs, fence: (text) => text });
+      const claim = { id: item.id, owner: item.owner, fence: item.fence };
+      if ((await db.write(finishOccurrence, { ...plan, claim })) !== undefined)
+        executed.push({ jobId: work.jobId, scheduledForMs: work.scheduledForMs });
+    }
+  }
+}
+
+process.on('message', (nowMs: number) => {
+  void tick(nowMs).then(
+    (executed) => process.send?.({ executed }),
+    (error: unknown) => process.send?.({ executed: [], error: String(error) }),
+  );
+});
+process.send?.({ ready: true });
