@@ -310,7 +310,7 @@ export const AgentConfig = z
       .partialRecord(z.enum(operationTypes), OperationModel)
       .default({})
       .describe(
-        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; `compaction` and `condensation` summarise a conversation, `memoryReview` looks for what is worth remembering; `cron`, `heartbeat` and `subagent` are for work of later versions. What is not set is done by the model of the agent, which also steps in when the one set fails.',
+        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; `compaction` and `condensation` summarise a conversation, `memoryReview` looks for what is worth remembering; `cron` and `heartbeat` are the turns of jobs and of heartbeats; `subagent` is for work of later versions. What is not set is done by the model of the agent, which also steps in when the one set fails.',
       ),
   })
   .meta({ id: 'AgentConfig' });
