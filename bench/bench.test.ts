@@ -8,6 +8,8 @@ import { runCompletions, type Samples } from './scenarios/completions.ts';
 import { bareEvents, runFanout } from './scenarios/fanout.ts';
 import { runHeld } from './scenarios/held.ts';
 import { historyProduct, runHistory } from './scenarios/history.ts';
+import { runHooks } from './scenarios/hooks.ts';
+import { runSchedule } from './scenarios/schedule.ts';
 import { runTools } from './scenarios/tools.ts';
 import { runLoop } from './scenarios/loop.ts';
 import { runSoak } from './scenarios/soak.ts';
@@ -122,12 +124,14 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     nodeArgs: ['--import', join(import.meta.dirname, 'broken', `${name}.ts`)],
     env,
   });
-  const verdictOn = async (measure: string, run: (measures: Measures) => Promise<unknown>): Promise<string | undefined> => {
+  const verdictsOn = async (run: (measures: Measures) => Promise<unknown>): Promise<ReadonlyMap<string, string>> => {
     const measures = new Measures();
     await run(measures);
     const budgets = readBudgets();
-    return judgeAll(budgets, measures, budgets.quickTolerance).find(({ goal: { measure: name } }) => name === measure)?.verdict;
+    return new Map(judgeAll(budgets, measures, budgets.quickTolerance).map(({ goal: { measure }, verdict }) => [measure, verdict]));
   };
+  const verdictOn = async (measure: string, run: (measures: Measures) => Promise<unknown>): Promise<string | undefined> =>
+    (await verdictsOn(run)).get(measure);
   const server = (file: ReferenceOptions['file'], more: Partial<ReferenceOptions> = {}): Promise<Subject> =>
     reference({ name: 'product', file, ...more });
 
@@ -183,12 +187,62 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     }
   });
 
-  it('catches a build whose turns pay for servers and skills that they do not use', async () => {
+  it.each([
+    ['for servers and skills that they do not use', 'tools unused', breakage('slow', { SLOW_MS: '20' })],
+    ['much for the tools that they are offered', 'tools some/none', breakage('slow-tools', { SLOW_MS: '20' })],
+  ] as const)('catches a build whose turns pay %s', async (_, measure, broken) => {
     const upstream = await startUpstream();
-    const slow = breakage('slow', { SLOW_MS: '20' });
     try {
-      const size = { upstreamUrl: upstream.url, rounds: 1, turns: 5, settleMs: 200, product: slow };
-      expect(await verdictOn('tools unused', (measures) => runTools(size, measures))).toBe('missed');
+      const size = { upstreamUrl: upstream.url, rounds: 1, turns: 5, settleMs: 200, product: broken };
+      expect(await verdictOn(measure, (measures) => runTools(size, measures))).toBe('missed');
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it.each([
+    ['is slow to take webhooks in, and to answer them', { HOOK_US: '2000', ANSWER_MS: '400' }, 0, ['missed', 'missed', 'met']],
+    ['takes longer for a webhook with each that came before', { STEP_US: '6' }, 1_000, ['missed', 'met', 'missed']],
+  ] as const)('catches a build that %s', async (_, env, backlog, expected) => {
+    const upstream = await startUpstream();
+    const size = { rounds: 1, hooks: 40, backlog, ms: 300, turns: 10, settleMs: 200, product: breakage('slow-hooks', env) };
+    try {
+      const verdicts = await verdictsOn((measures) => runHooks({ upstreamUrl: upstream.url, ...size }, measures));
+      const found = ['cpu/R', 'ack p99', 'behind/first'].map((what) => verdicts.get(`hooks ${what}`) ?? 'absent');
+      expect(found.map((verdict) => (verdict === 'stretch' || verdict === 'must' ? 'met' : verdict))).toEqual(expected);
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it('catches a build that starts late and rests badly with agents and jobs that have nothing to do', async () => {
+    const upstream = await startUpstream();
+    const floor = await reference({ name: 'floor', file: 'http-only.ts' });
+    const broken = breakage('burdened', { START_MS: '3500', BUSY_MS: '5', HOLD_MB: '250' });
+    const size = { agents: 20, jobs: 40, few: 20, starts: 1, idles: 1, idleMs: 1_000, ticks: 0, tickMs: 0, settleMs: 500 };
+    try {
+      const verdicts = await verdictsOn((measures) => runSchedule({ upstream, floor, ...size, product: broken }, measures));
+      expect(['start beyond', 'idle cpu', 'idle rss', 'tick many/few'].map((what) => verdicts.get(`schedule ${what}`))).toEqual([
+        'missed',
+        'missed',
+        'missed',
+        'not measured',
+      ]);
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it('catches a build that looks at all jobs for each that is due', async () => {
+    const upstream = await startUpstream();
+    const floor = await reference({ name: 'floor', file: 'http-only.ts' });
+    const size = { agents: 20, jobs: 2_000, few: 20, starts: 0, idles: 0, idleMs: 0, ticks: 1, tickMs: 2_000, settleMs: 500 };
+    try {
+      // Threads read the environment, not the arguments.
+      const broken = { env: { NODE_OPTIONS: `--import ${join(import.meta.dirname, 'broken', 'looks-at-all.ts')}` } };
+      expect(await verdictOn('schedule tick many/few', (measures) => runSchedule({ upstream, floor, ...size, product: broken }, measures))).toBe(
+        'missed',
+      );
     } finally {
       await upstream.stop();
     }

@@ -13,21 +13,38 @@ import { runConversations } from './scenarios/conversations.ts';
 import { bareEvents, productEvents, runFanout } from './scenarios/fanout.ts';
 import { heldKinds, runHeld } from './scenarios/held.ts';
 import { historyProduct, runHistory } from './scenarios/history.ts';
+import { runHooks } from './scenarios/hooks.ts';
 import { runLoop } from './scenarios/loop.ts';
 import { runRpc } from './scenarios/rpc.ts';
+import { runSchedule } from './scenarios/schedule.ts';
 import { runSoak } from './scenarios/soak.ts';
 import { runIdle, runStart } from './scenarios/start.ts';
 import { runTools } from './scenarios/tools.ts';
 
-const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory,tools] [--scenarios json16,json1] [--reference-only]
+const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory,tools,hooks,schedule] [--scenarios json16,json1] [--reference-only]
 
---quick           two minutes; goals are judged with the tolerance of budgets.json (the default)
---full            about twelve minutes; writes bench/RESULTS.md
+--quick           about four minutes; goals are judged with the tolerance of budgets.json (the default)
+--full            about sixteen minutes; writes bench/RESULTS.md
 --only            some parts; nothing is written
 --scenarios       some completions; nothing is written
 --reference-only  without the product: F is compared with R, to see that the rig works`;
 
-const parts = ['completions', 'rpc', 'fanout', 'start', 'idle', 'loop', 'soak', 'store', 'history', 'conversations', 'memory', 'tools'] as const;
+const parts = [
+  'completions',
+  'rpc',
+  'fanout',
+  'start',
+  'idle',
+  'loop',
+  'soak',
+  'store',
+  'history',
+  'conversations',
+  'memory',
+  'tools',
+  'hooks',
+  'schedule',
+] as const;
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
@@ -54,6 +71,12 @@ const historySize = values.full
   : { rounds: 3, turns: 120, long: 10_000, memories: 100, settleMs: 1_500 };
 const conversationSize = values.full ? { conversations: 10_000, calls: 300, rounds: 5 } : { conversations: 500, calls: 100, rounds: 3 };
 const toolSize = values.full ? { rounds: 7, turns: 300 } : { rounds: 3, turns: 100 };
+const hookSize = values.full
+  ? { rounds: 7, hooks: 300, backlog: 7_500, ms: 1_500, turns: 50 }
+  : { rounds: 3, hooks: 300, backlog: 8_000, ms: 1_000, turns: 50 };
+const scheduleSize = values.full
+  ? { starts: 9, idles: 3, idleMs: 20_000, ticks: 7, tickMs: 6_000 }
+  : { starts: 3, idles: 1, idleMs: 20_000, ticks: 3, tickMs: 4_000 };
 const root = join(import.meta.dirname, '..');
 const say = (text: string): void => console.error(text);
 
@@ -201,7 +224,19 @@ try {
     say('tools');
     tools = await runTools({ upstreamUrl: upstream.url, settleMs: size.settleMs, ...toolSize }, measures);
   }
-  figures = { ...load, start, loop, soak, history, conversations, tools };
+  let hooks: Figures['hooks'] = [];
+  if (only.includes('hooks') && subject) {
+    say('hooks');
+    hooks = await runHooks({ upstreamUrl: upstream.url, settleMs: size.settleMs, ...hookSize }, measures);
+  }
+  let schedule: Figures['schedule'];
+  if (only.includes('schedule') && subject) {
+    say('schedule');
+    const floor = await reference({ name: 'node:http only', file: 'http-only.ts' });
+    const homes = { agents: 500, jobs: 2_000, few: 20, settleMs: size.settleMs };
+    schedule = await runSchedule({ upstream, floor, ...homes, ...scheduleSize }, measures);
+  }
+  figures = { ...load, start, loop, soak, history, conversations, tools, hooks, schedule };
 } finally {
   await upstream.stop();
   subject?.dispose();

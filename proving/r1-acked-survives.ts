@@ -1,10 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
-import { join } from 'node:path';
 import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { answerTo, askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';
@@ -130,16 +128,6 @@ export async function proveAckedSurvives(options: R1Options): Promise<R1Report> 
     ...found,
     restartMs: { median: Math.round(restarts[restarts.length >> 1] ?? 0), max: Math.round(restarts.at(-1) ?? 0) },
   };
-}
-
-/**
- * Three crashes within five minutes rightly stop the agents of a daemon. Here every run crashes, so the record of the
- * boots is made older; that the last one ended uncleanly stays in it.
- */
-async function ageBoots(home: string): Promise<void> {
-  const file = join(home, 'data', 'boots.json');
-  const boots = z.array(z.looseObject({ startedAtMs: z.number() })).parse(JSON.parse(await readFile(file, 'utf8')));
-  await writeFile(file, JSON.stringify(boots.map((boot) => ({ ...boot, startedAtMs: boot.startedAtMs - 600_000 }))));
 }
 
 /** Lets nine clients work, kills the daemon and returns what they had sent. */

@@ -6,6 +6,8 @@ test('what is overdue at a start begins one by one, and none is left out', async
   expect(wrong).toEqual([]);
   expect(report.overdue).toBe(25);
   expect(report.burst).toBeLessThanOrEqual(5);
+  expect(report.atOnce).toBeGreaterThan(1);
+  expect(report.atOnce).toBeLessThanOrEqual(5);
 });
 
 test('a build that begins all at once is caught', async () => {

@@ -8,6 +8,7 @@ import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
 import { agentWithHands, configOfHands, filesOfHands, keyHere, useHands } from './lib/canary-hands.ts';
+import { checklistFile, configOfSchedule, useSchedule } from './lib/canary-schedule.ts';
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
 import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
@@ -63,7 +64,8 @@ export async function proveCanaries(options: {
   const operator = canaries.make('GATEHOUSE_TOKEN');
   let daemon: Daemon | undefined;
   try {
-    await writeConfig(home, configOf(canaries, keys, provider.url, collector.url));
+    const schedule = configOfSchedule(canaries);
+    await writeConfig(home, { ...configOf(canaries, keys, provider.url, collector.url), ...schedule });
     await mkdir(join(home, 'workspaces/default'), { recursive: true, mode: 0o700 });
     await writeFile(join(home, 'workspaces/default/notes.txt'), `The key is ${keys.first}, and the other ${keys.env}\n`);
     await writeFile(join(home, 'install.key'), `${canaries.known('install.key', '5e'.repeat(32))}\n`, { mode: 0o600 });
@@ -84,6 +86,7 @@ export async function proveCanaries(options: {
     await handleTokens(target, canaries);
     await speak(target, scan, unprovoked);
     await useHands(target, canaries, keys.first, scan, unprovoked);
+    await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
     await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, provider, scan, unprovoked);
     await read(target, scan);
@@ -96,6 +99,8 @@ export async function proveCanaries(options: {
     scan('event stream', heard);
     scan('standard output and error', said());
     for (const body of collector.bodies) scan('traces', body);
+    if (!provider.requests.some(({ body }) => JSON.stringify(body)?.includes('Look after the garden') === true))
+      unprovoked.push('no heartbeat has asked a model');
     for (const { path, body } of provider.requests) scan(`what the model is sent (${path})`, JSON.stringify(body) ?? '');
     await scanHome(home, scan, keys.said);
     scan('doctor', await doctor(home, port));
@@ -323,7 +328,9 @@ async function read(target: Target, scan: Scanner['scan']): Promise<void> {
  * what a person says does, and in no other table.
  */
 async function scanHome(home: string, scan: Scanner['scan'], said: string): Promise<void> {
-  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', ...filesOfHands].map((name) => join(home, name));
+  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', checklistFile, ...filesOfHands].map((name) =>
+    join(home, name),
+  );
   for (const file of await filesBelow(home))
     if (!origins.includes(file)) {
       const name = file.slice(home.length + 1);

@@ -1,9 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import * as z from 'zod';
 import { type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
 import { rpcCall, RpcFailure, type RpcTarget } from './lib/rpc.ts';
 
@@ -186,11 +184,4 @@ async function isTold(target: RpcTarget, nonce: string): Promise<boolean> {
     return messages.at(-1)?.content.includes('nobody knows whether it took effect') === true;
   }
   return false;
-}
-
-/** Three crashes within five minutes rightly stop the agents of a daemon; here every run crashes. */
-async function ageBoots(home: string): Promise<void> {
-  const file = join(home, 'data', 'boots.json');
-  const boots = z.array(z.looseObject({ startedAtMs: z.number() })).parse(JSON.parse(await readFile(file, 'utf8')));
-  await writeFile(file, JSON.stringify(boots.map((boot) => ({ ...boot, startedAtMs: boot.startedAtMs - 600_000 }))));
 }

@@ -1,6 +1,9 @@
 import { counts, type ProofOptions, type Proofs, tell, total } from './lib/proof.ts';
 import { proveCatchUp } from './r10-catch-up.ts';
+import { proveStopUnderLoad } from './r12-stop-under-load.ts';
+import { proveSentOnce } from './r2-sent-once.ts';
 import { proveClaimedOnce } from './r7-claimed-once.ts';
+import { proveVirtualWeek } from './r40-virtual-week.ts';
 import { proveMissed } from './r8-missed.ts';
 import { killPoints, proveKilledTurns } from './r6-killed-turns.ts';
 import { proveClock } from './r9-clock.ts';
@@ -8,6 +11,19 @@ import { proveClock } from './r9-clock.ts';
 /** The full forms of what happens by the clock. */
 export function timeProofs({ seed, progress }: ProofOptions): Proofs {
   return {
+    async r2() {
+      const { sent, doubled, missing, untrue, ...report } = await proveSentOnce({ rounds: 200, seed, progress });
+      tell([...doubled, ...missing, ...untrue].slice(0, 20));
+      const until = (soFar: { readonly doubled: readonly string[] }): boolean => soFar.doubled.length > 0;
+      const inbox = await proveSentOnce({ rounds: 10, seed, broken: 'resend-on-resume', until, progress });
+      const tool = await proveSentOnce({ rounds: 10, seed, broken: 'missing-intent', until, progress });
+      return {
+        promise: 'What is sent outward is sent once; what nobody knows of is marked unknown and never sent again',
+        figure: `${report.kills} kills, ${total(sent)} sent (${counts(sent)}): ${doubled.length} doubled, ${missing.length} missing, ${untrue.length} said otherwise than they are; ${report.unknown} posts marked unknown; seed ${seed}`,
+        caught: `sent again on resume, ${inbox.kills} kills: ${inbox.doubled.length} doubled; no row of intents, ${tool.kills} kills: ${tool.doubled.length} posted twice`,
+        good: doubled.length + missing.length + untrue.length === 0 && report.unknown > 0 && inbox.doubled.length > 0 && tool.doubled.length > 0,
+      };
+    },
     async r6() {
       const { gone, wrong, untold, ...report } = await proveKilledTurns({ rounds: 3, progress });
       tell([...gone, ...wrong, ...untold]);
@@ -47,9 +63,20 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
       const broken = await proveCatchUp({ jobs: 20, speed: 60, broken: 'replay-all' });
       return {
         promise: 'What is overdue at a start begins one by one, and none is left out',
-        figure: `${report.overdue} overdue jobs: at most ${report.burst} within 25 s, ${report.closestMs} ms apart or more; ${wrong.length} wrong`,
-        caught: `replay of all at once: ${broken.burst} within 25 s`,
+        figure: `${report.overdue} overdue jobs: at most ${report.burst} within 25 s, ${report.closestMs} ms apart or more, at most ${report.atOnce} running at once; ${wrong.length} wrong`,
+        caught: `replay of all at once: ${broken.burst} within 25 s, ${broken.atOnce} running at once`,
         good: wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async r12() {
+      const { dropped, wrong, acked, ...report } = await proveStopUnderLoad({ stops: 30, seed, progress });
+      tell([...dropped, ...wrong].slice(0, 20));
+      const broken = await proveStopUnderLoad({ stops: 1, seed, broken: 'exit-at-once', progress });
+      return {
+        promise: 'A stop under load drops nothing that was acknowledged, and ends within the drain time and 2 s',
+        figure: `${report.stops} stops, ${report.running} turns running or more: ${total(acked)} acknowledged (${counts(acked)}, ${report.late} of them webhooks during the stop), ${dropped.length} dropped, ${wrong.length} wrong, ${report.cut} requests beyond the drain told so; drain ${report.drainMs} ms, gone after ${report.slowestMs} ms at most; seed ${seed}`,
+        caught: `exit at once: ${broken.dropped.length} dropped`,
+        good: dropped.length + wrong.length === 0 && report.running >= 45 && broken.dropped.length > 0,
       };
     },
     async r9() {
@@ -61,6 +88,21 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.cases} schedules in ${report.zones} zones: ${report.times} times and ${total(refused)} refusals (${counts(refused)}) compared, ${stepped.clocks} clocks stepped over ${stepped.times} times: ${wrong.length} wrong; seed ${seed}`,
         caught: `naive addition to the time of day: ${broken.wrong.length} of ${broken.cases} wrong`,
         good: wrong.length === 0 && report.zones >= 20 && stepped.times > 0 && broken.wrong.length > 0,
+      };
+    },
+    async r40() {
+      const seeds = Array.from({ length: 200 }, (_, index) => (seed + index) >>> 0);
+      // A whole week every tenth time, a day otherwise: minutes in place of an hour.
+      const { wrong, ...report } = await proveVirtualWeek({ seeds, daysOf: (index) => (index % 10 === 0 ? 7 : 1), progress });
+      tell(wrong.slice(0, 20));
+      const some = seeds.slice(0, 4);
+      const missed = await proveVirtualWeek({ seeds: some, daysOf: () => 3, broken: 'next-run-only' });
+      const again = await proveVirtualWeek({ seeds: some, daysOf: () => 3, broken: 'missing-intent' });
+      return {
+        promise: 'Days of jobs, webhooks, chats and heartbeats with faults of everything leave one row for each time and do nothing twice',
+        figure: `${report.seeds} seeds, ${report.days} virtual days: ${report.crashes} crashes, ${report.stops} stops, ${report.occurrences} occurrences, ${report.orders} webhooks, chats and orders, ${report.modelCalls} model calls, ${report.unknown} unknown: ${wrong.length} wrong; seed ${seed}`,
+        caught: `only the next time kept: ${missed.wrong.length} wrong; no row of intents: ${again.wrong.length} wrong`,
+        good: wrong.length === 0 && report.crashes > 0 && missed.wrong.length > 0 && again.wrong.length > 0,
       };
     },
   };

@@ -12,13 +12,16 @@ export const runChurn = (job: Churn): Promise<ChurnResult> => run<ChurnResult>({
 
 function run<Result>(job: object, ms: number): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>();
-  const child = spawnPinned([entry, JSON.stringify(job)], clientCpu, { env: process.env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawnPinned([entry], clientCpu, { env: process.env, stdio: ['pipe', 'pipe', 'pipe'] });
   let out = '';
   let err = '';
   child.stdout?.on('data', (part: Buffer) => (out += part.toString()));
   child.stderr?.on('data', (part: Buffer) => (err += part.toString()));
   const force = setTimeout(() => child.kill('SIGKILL'), ms + 20_000);
   child.on('error', reject);
+  // What ended early says why by its code.
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end(JSON.stringify(job));
   child.on('close', (code) => {
     clearTimeout(force);
     if (code !== 0) return reject(new Error(`load client ended with ${code}: ${err.slice(0, 500)}`));

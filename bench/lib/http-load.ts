@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { percentile } from './stats.ts';
 
@@ -7,6 +8,8 @@ export interface HttpLoad {
   /** Sent with each request; or these, one after the other. */
   readonly body: unknown;
   readonly bodies?: readonly unknown[];
+  /** Adds the HMAC of each body, SHA-256 in hex. */
+  readonly sign?: { readonly header: string; readonly secret: string };
   readonly connections: number;
   readonly ms: number;
   /** Counts deltas, and an answer is good only when `[DONE]` came. */
@@ -45,7 +48,7 @@ const maxErrors = 200;
  */
 export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
   const url = new URL(load.url);
-  const requests = (load.bodies ?? [load.body]).map((body) => requestOf(url, load.headers, body));
+  const requests = (load.bodies ?? [load.body]).map((body) => requestOf(url, load, body));
   const latencies: number[] = [];
   const firsts: number[] = [];
   const errors: Record<string, number> = {};
@@ -124,9 +127,10 @@ export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
   };
 }
 
-function requestOf(url: URL, more: HttpLoad['headers'], body: unknown): Buffer {
+function requestOf(url: URL, { headers: more, sign }: HttpLoad, body: unknown): Buffer {
   const payload = Buffer.from(JSON.stringify(body));
-  const headers = { host: url.host, 'content-type': 'application/json', 'content-length': payload.length, ...more };
+  const signature = sign && { [sign.header]: createHmac('sha256', sign.secret).update(payload).digest('hex') };
+  const headers = { host: url.host, 'content-type': 'application/json', 'content-length': payload.length, ...more, ...signature };
   const head = Object.entries(headers)
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('');

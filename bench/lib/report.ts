@@ -4,6 +4,8 @@ import { completionNames, completions, type Sample, type Samples } from '../scen
 import type { ConversationSamples } from '../scenarios/conversations.ts';
 import type { FanoutSample } from '../scenarios/fanout.ts';
 import type { HistorySamples } from '../scenarios/history.ts';
+import type { HookSample } from '../scenarios/hooks.ts';
+import type { ScheduleFigures } from '../scenarios/schedule.ts';
 import type { ToolSamples } from '../scenarios/tools.ts';
 import type { LoopSample } from '../scenarios/loop.ts';
 import type { RpcSample } from '../scenarios/rpc.ts';
@@ -21,6 +23,8 @@ export interface Figures {
   readonly history: HistorySamples;
   readonly conversations: ConversationSamples;
   readonly tools: ToolSamples;
+  readonly hooks: readonly HookSample[];
+  readonly schedule: ScheduleFigures | undefined;
 }
 
 function number(value: number, digits = 2): string {
@@ -130,7 +134,35 @@ export function figureTables(figures: Figures): string {
     );
     parts.push(['### Start to first healthy answer', '', '| target | ms | range |', '|---|--:|---|', ...rows].join('\n'));
   }
+  if (figures.hooks.length > 0) parts.push(hookTable(figures.hooks));
+  if (figures.schedule !== undefined) parts.push(scheduleTable(figures.schedule));
   return parts.join('\n\n');
+}
+
+function hookTable(rounds: readonly HookSample[]): string {
+  const middle = (figure: (sample: HookSample) => number, digits = 0): string => number(median(rounds.map(figure)), digits);
+  const rows = [
+    `| CPU µs per accepted webhook | ${middle((one) => one.cpuPerHook)} |`,
+    `| the same, behind those that wait | ${middle((one) => one.cpuBehind)} |`,
+    `| CPU µs of R per whole answer | ${middle((one) => one.cpuOfR)} |`,
+    `| answer while turns stream, p50 / p99 ms | ${middle((one) => one.p50, 2)} / ${middle((one) => one.p99, 2)} |`,
+  ];
+  return ['### Webhooks while turns run', '', '| figure | |', '|---|--:|', ...rows].join('\n');
+}
+
+function scheduleTable({ startMs, floorMs, idle, ticks }: ScheduleFigures): string {
+  const middle = (values: readonly number[], digits = 0): string => number(median(values), digits);
+  const rows = [
+    `| start, ms (node:http only: ${middle(floorMs)}) | ${middle(startMs)} |`,
+    `| CPU at rest, % of a core | ${middle(
+      idle.map(({ cpuShare }) => cpuShare * 100),
+      2,
+    )} |`,
+    `| memory at rest, MB | ${middle(idle.map((one) => one.rssMb))} |`,
+    `| beats that came meanwhile | ${middle(idle.map((one) => one.beats))} |`,
+    `| CPU µs per occurrence, beside few jobs / beside many | ${middle(ticks.map((one) => one.few))} / ${middle(ticks.map((one) => one.many))} |`,
+  ];
+  return ['### 500 agents and 2000 jobs', '', '| figure | |', '|---|--:|', ...rows].join('\n');
 }
 
 /** A/A: the reference against itself in the same run shows what a difference is worth. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { clientCpu, freePort, get, serverCpu, start, type Running } from './proc.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -88,13 +88,14 @@ export interface Product extends Subject {
 export interface ProductOptions {
   /** Further agents, by id. */
   readonly agents?: Readonly<Record<string, object>>;
-  readonly embedding?: object;
-  /** Section `mcp`. */
-  readonly mcp?: object;
+  /** Further sections of its configuration, such as `mcp`. */
+  readonly sections?: Readonly<Record<string, object>>;
   /** Further models of the fake provider. */
   readonly models?: readonly string[];
-  /** Shared skills, by name; the text of SKILL.md. */
-  readonly skills?: Readonly<Record<string, string>>;
+  /** Further providers, by id. */
+  readonly providers?: Readonly<Record<string, object>>;
+  /** Files of its home folder, by path. */
+  readonly files?: Readonly<Record<string, string>>;
   /** Tokens of the window of the models; that of the product's table otherwise. */
   readonly contextWindow?: number;
   /** Arguments of Node before the file; a broken build is made by `--import`. */
@@ -132,15 +133,15 @@ export async function product(upstreamUrl: string, options: ProductOptions = {})
           ...(options.contextWindow !== undefined && { contextWindow: options.contextWindow, maxTokens: 256 }),
         })),
       },
+      ...options.providers,
     },
     models: { discover: false },
     agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1000 }, ...options.agents },
-    ...(options.embedding !== undefined && { embedding: options.embedding }),
-    ...(options.mcp !== undefined && { mcp: options.mcp }),
+    ...options.sections,
   };
-  for (const [name, text] of Object.entries(options.skills ?? {})) {
-    mkdirSync(join(home, 'skills', name), { recursive: true, mode: 0o700 });
-    writeFileSync(join(home, 'skills', name, 'SKILL.md'), text);
+  for (const [path, text] of Object.entries(options.files ?? {})) {
+    mkdirSync(dirname(join(home, path)), { recursive: true, mode: 0o700 });
+    writeFileSync(join(home, path), text);
   }
   // JSON is YAML.
   writeFileSync(join(home, 'config.yaml'), JSON.stringify(config, undefined, 2), { mode: 0o600 });

@@ -15,7 +15,7 @@ const agents = {
 };
 
 export const historyProduct = (upstreamUrl: string, more: ProductOptions = {}): Promise<Product | undefined> =>
-  product(upstreamUrl, { agents, embedding: { provider: 'hashing' }, contextWindow, ...more });
+  product(upstreamUrl, { agents, sections: { embedding: { provider: 'hashing' } }, contextWindow, ...more });
 
 /** What turns of a case cost, by round: microseconds of CPU of the server, all threads. */
 export type HistorySamples = Map<string, number[]>;

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { runHttpLoad } from '../lib/client.ts';
 import type { Measures } from '../lib/measures.ts';
 import { clientCpu, cpuUs, freePort, start, type Running } from '../lib/proc.ts';
+import { callRpc } from '../lib/rpc.ts';
 import { product, type ProductOptions, type Target } from '../lib/targets.ts';
 
 /** What turns of a case cost, by round: microseconds of CPU of the server, all threads. */
@@ -64,8 +65,8 @@ export async function runTools({ upstreamUrl, rounds, turns, settleMs, product: 
     return subject.target(running);
   };
   const equipped = await up({
-    mcp: { servers: { store: { transport: 'http', url: `${url}/mcp`, allowPrivate: true } } },
-    skills: Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`shelf-${n}`, skill(n)])),
+    sections: { mcp: { servers: { store: { transport: 'http', url: `${url}/mcp`, allowPrivate: true } } } },
+    files: Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`skills/shelf-${n}/SKILL.md`, skill(n)])),
     ...more,
   });
   const empty = await up({});
@@ -95,14 +96,9 @@ export async function runTools({ upstreamUrl, rounds, turns, settleMs, product: 
   return samples;
 }
 
-async function connected({ url, headers }: Target): Promise<void> {
+async function connected(target: Target): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
-    const response = await fetch(`${url}/rpc`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'mcp.list' }),
-    });
-    if ((await response.text()).includes(`"toolCount":${offered}`)) return;
+    if (JSON.stringify(await callRpc(target, 'mcp.list')).includes(`"toolCount":${offered}`)) return;
     await sleep(50);
   }
   throw new Error('the MCP server was not connected');

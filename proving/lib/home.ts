@@ -1,7 +1,8 @@
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import * as z from 'zod';
 
 /** An empty home folder of mode 0700; removed with `removeHome`. */
 export async function makeHome(): Promise<string> {
@@ -35,4 +36,16 @@ export async function freePort(): Promise<number> {
 export async function filesBelow(dir: string): Promise<string[]> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+const Boots = z.array(z.looseObject({ startedAtMs: z.number() }));
+
+/**
+ * Three crashes within five minutes rightly stop the agents of a daemon. Where every run crashes, the record of the boots is
+ * made older; that the last one ended uncleanly stays in it.
+ */
+export async function ageBoots(home: string): Promise<void> {
+  const file = join(home, 'data', 'boots.json');
+  const boots = Boots.parse(JSON.parse(await readFile(file, 'utf8')));
+  await writeFile(file, JSON.stringify(boots.map((boot) => ({ ...boot, startedAtMs: boot.startedAtMs - 600_000 }))));
 }

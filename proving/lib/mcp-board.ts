@@ -9,8 +9,8 @@ const Message = z.looseObject({
 });
 const schema = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
 
-/** An MCP server of notes on the loopback: `look` answers as told, `post` keeps what it is given. */
-export async function startMcpBoard(look: (text: string) => string) {
+/** An MCP server of notes on the loopback: `look` answers as told, `post` keeps what it is given and says so `postMs` later. */
+export async function startMcpBoard(look: (text: string) => string, { postMs = 0 } = {}) {
   const posts: string[] = [];
   const results: Readonly<Record<string, (message: z.output<typeof Message>) => object>> = {
     initialize: () => ({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'board', version: '1' } }),
@@ -28,6 +28,7 @@ export async function startMcpBoard(look: (text: string) => string) {
     const message = Message.parse(JSON.parse(body));
     if (message.id === undefined) return void response.writeHead(202).end();
     const result = results[message.method]?.(message);
+    if (postMs > 0 && message.params?.name === 'post') await new Promise((resolve) => setTimeout(resolve, postMs));
     const reply = result === undefined ? { error: { code: -32601, message: 'No such method' } } : { result };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...reply }));
   }

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
 import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
 import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
+import { WebhookDeliveryId, webhookDeliveryStates } from './shared/webhook.ts';
 import { WakeLane, WakeReason } from './shared/wake.ts';
 
 /**
@@ -519,6 +520,18 @@ export const events = {
       level: z.enum(['info', 'alert']),
       agentId: AgentId,
       conversationRef: ConversationRef.nullable(),
+      timestamp,
+    }),
+  }),
+  'webhook:delivery': event({
+    category: 'Webhooks',
+    visibility: 'admin',
+    summary: 'A delivery was stored, its turn began, or it ended; `webhooks.deliveries` has what it says. Beyond the specification.',
+    payload: z.strictObject({
+      deliveryId: WebhookDeliveryId,
+      mapping: z.string(),
+      agentId: AgentId,
+      state: z.enum(webhookDeliveryStates),
       timestamp,
     }),
   }),

@@ -35,17 +35,17 @@ export {
   toolProfiles,
   windowBudgets,
 } from './shared/agent-config.ts';
-export { AgentId, ChannelEndpoint, ConversationRef, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
+export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
 export { WakeAdmission, WakeLane, WakeReason } from './shared/wake.ts';
 export {
-  ConversationScope,
   type CronAction,
   cronActions,
   CronCounter,
   CronDeliveryTarget,
   cronDeliveryStates,
   type CronDeliveryState,
+  CronGateVerdict,
   CronJobPayload,
   CronLifecycle,
   cronLimits,
@@ -70,7 +70,8 @@ export { type Skill, type SkillFinding, SkillName } from './methods/skills.ts';
 export { TokenId } from './methods/tokens.ts';
 export { McpHeaders, McpServerName, mcpTransports } from './methods/mcp.ts';
 export { ModelCost } from './methods/models.ts';
-export { type WebhookDelivery, WebhookDeliveryId } from './methods/webhooks.ts';
+export type { WebhookDelivery } from './methods/webhooks.ts';
+export { WebhookDeliveryId } from './shared/webhook.ts';
 export { standardFolders, type TemplateName, templateNames, workspaceLimits } from './methods/workspace.ts';
 export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
 export { openApiDocument, type OpenApiDocument } from './openapi.ts';

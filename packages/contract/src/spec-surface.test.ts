@@ -21,7 +21,7 @@ const beyondSpec = new Set([
   'inbox.markRead',
 ]);
 /** Events of ours that the specification does not name. */
-const eventsBeyondSpec = ['tool:started', 'tool:finished', 'inbox:message'];
+const eventsBeyondSpec = ['tool:started', 'tool:finished', 'inbox:message', 'webhook:delivery'];
 /** Steps whose events must exist by now. */
 const finishedSteps = new Set(['1', '3', '4', '5']);
 

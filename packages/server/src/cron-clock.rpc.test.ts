@@ -137,7 +137,16 @@ test('what is overdue at a start is begun one by one, five seconds apart, and no
   const second = await start(home, clock);
   const started = second.heard('scheduler:cron_execution_started');
   await second.pass(90_000, 500);
-  await expect.poll(() => started.length).toBeGreaterThanOrEqual(11);
+  // On a busy machine a start may come after its step of the clock.
+  await expect
+    .poll(
+      async () => {
+        if (started.length < 11) await second.pass(5_000, 500);
+        return started.length;
+      },
+      { timeout: 10_000 },
+    )
+    .toBeGreaterThanOrEqual(11);
   const times = started.map(({ startedAtMs }) => startedAtMs);
   for (const [index, atMs] of times.entries()) if (index > 0) expect(atMs - (times[index - 1] ?? 0)).toBeGreaterThanOrEqual(5_000);
   for (let n = 0; n < 12; n += 1) expect((await second.runs(`bell ${n}`)).map(({ status }) => status)).toEqual(['completed']);

@@ -11,6 +11,7 @@ import type { Agent } from './features/agents/api.ts';
 import { LedgerBudget } from './features/budgets/turn-budget.ts';
 import { Ledger } from './features/budgets/ledger.ts';
 import type { WorkHandler, WorkItem } from './features/durable/api.ts';
+import { endWork } from './end-left-turn.ts';
 import { createDurable } from './features/durable/durable.ts';
 import { acceptWork } from './features/durable/store.ts';
 import type { DurableTurn } from './features/turns/api.ts';
@@ -264,7 +265,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     outcomes.push(run.ended(outcome));
     return 'settled';
   };
-  const durable = createDurable({ db: mortal, clock, log: silentLog, bootId: `boot_${(boots += 1)}` });
+  const durable = createDurable({ db: mortal, clock, log: silentLog, bootId: `boot_${(boots += 1)}`, endWork });
   durable.api.handle('test', handler, { concurrency: 2, maxAttempts: 3 });
   await Promise.race([mortal.write(abortOpenTurns, { atMs: clock.now() }).then(() => durable.api.start()), process.death.promise]);
   return { durable, outcomes };

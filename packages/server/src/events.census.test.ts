@@ -34,6 +34,7 @@ test('every kind happens, and reaches an admin with the payload that is declared
     clock,
     tools: [slow.tool],
     config: {
+      webhooks: { mappings: [{ id: 'rest' }] },
       approvals: { rules: [{ tools: ['write'], action: 'ask' }] },
       providers: { second: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9', apiKey: 'k', models: [{ id: 'm' }] } },
       agents: {
@@ -111,6 +112,7 @@ test('every kind happens, and reaches an admin with the payload that is declared
   });
   await server.client.call('cron.run', { jobName: 'report' });
   await expect.poll(() => heard('scheduler:cron_execution_terminal').length).toBeGreaterThan(0);
+  await server.client.call('webhooks.test', { mapping: 'rest', run: true });
   await server.client.call('workspace.writeFile', { agentId: 'beater', filePath: 'HEARTBEAT.md', content: '- Look' });
   server.provider.queue({ status: 400, error: { message: 'no' } });
   await server.client.call('heartbeat.trigger', { agentId: 'beater' });

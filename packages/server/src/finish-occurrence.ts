@@ -1,5 +1,6 @@
+import { settleWithoutTurn } from './end-left-turn.ts';
 import type { WorkClaim, WorkEnd } from './features/durable/api.ts';
-import { findWork, settleWork, type WorkStatus } from './features/durable/store.ts';
+import { findWork, type WorkStatus } from './features/durable/store.ts';
 import type { Finish } from './features/cron/finish.ts';
 import { endOccurrence, openOccurrences, type OccurrenceRow, readOccurrence } from './features/cron/occurrence-store.ts';
 import { cronWork } from './features/cron/work-kind.ts';
@@ -34,8 +35,10 @@ const workEnds: Readonly<Record<Finish['end']['status'], WorkEnd>> = {
  */
 export const finishOccurrence = operation(
   'cron.finish',
-  async (tx, { claim, end, dependency, defaultMaxErrors, inbox, conversation, systemEvent }: Finish): Promise<Finished | undefined> => {
-    if (claim !== undefined && !(await settleWork(tx, settlementOf(claim, end)))) return undefined;
+  async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent }: Finish): Promise<Finished | undefined> => {
+    const settled = claim && (await settleWithoutTurn(tx, settlementOf(claim, planned)));
+    if (settled === 'lost') return undefined;
+    const end = settled === 'unknown' ? { ...planned, status: 'unknown' as const, errorKind: 'owner_lost' } : planned;
     const before = await readOccurrence(tx, end.executionId);
     if (before === undefined || before.terminalAtMs !== null) return undefined;
     const delivery = inbox === undefined ? undefined : await inboxDeliver(tx, inbox);

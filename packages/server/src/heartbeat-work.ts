@@ -1,4 +1,5 @@
-import { acceptWork, findWork, settleWork } from './features/durable/store.ts';
+import { settleWithoutTurn } from './end-left-turn.ts';
+import { acceptWork, findWork } from './features/durable/store.ts';
 import { beatKind } from './features/heartbeat/api.ts';
 import type { BeatBeginning, BeatEnd, BeatEnding, LostBeat } from './features/heartbeat/operations.ts';
 import { closeBeat, noteTold, openBeat, openBeats, saveState } from './features/heartbeat/store.ts';
@@ -18,8 +19,10 @@ const before: BeatEnd = { closed: false, delivered: [] };
 export const endBeat = operation(
   'heartbeat.end',
   async (tx, { workId, agentId, told, state, messages, once, settle, atMs }: BeatEnding): Promise<BeatEnd> => {
-    if (settle !== undefined && !(await settleWork(tx, { ...settle.claim, state: 'failed', errorKind: settle.errorKind, atMs }))) return before;
-    if (!(await closeBeat(tx, { workId, agentId, told }))) return before;
+    const ended = settle && (await settleWithoutTurn(tx, { ...settle.claim, state: 'failed', errorKind: settle.errorKind, atMs }));
+    if (ended === 'lost') return before;
+    // What nobody knows whether it was acted on is not told again.
+    if (!(await closeBeat(tx, { workId, agentId, told: told || ended === 'unknown' }))) return before;
     if (state !== undefined) await saveState(tx, state);
     const delivered: string[] = [];
     for (const message of messages) {

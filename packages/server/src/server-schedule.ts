@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { acceptDelivery } from './accept-delivery.ts';
 import type { AgentsApi, ConfigureAgent } from './features/agents/api.ts';
+import { endWork } from './end-left-turn.ts';
 import { createDurable } from './features/durable/durable.ts';
 import { beatPrincipal } from './features/heartbeat/beat.ts';
 import { createInbox } from './features/inbox/inbox.ts';
@@ -51,7 +52,7 @@ export function createSchedule(deps: ScheduleDeps) {
   const { log } = options;
   /** What models are reached with; keys come from the environment as well. */
   const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
-  const durable = building.use(createDurable({ db, clock, log: log.module('durable'), bootId }));
+  const durable = building.use(createDurable({ db, clock, log: log.module('durable'), bootId, endWork }));
   const inbox = createInbox({ db, bus, clock });
   const heartbeatKey = options.installKey.derive('heartbeat');
   const beatKey = { userId: 'heartbeat', channelId: 'gateway' };

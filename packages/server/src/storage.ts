@@ -19,8 +19,10 @@ import { budgetOperations } from './features/budgets/store.ts';
 import { cronMigrations } from './features/cron/migrations.ts';
 import { cronOccurrenceOperations } from './features/cron/occurrence-store.ts';
 import { cronResetOperations } from './features/cron/reset-store.ts';
+import { cronSearchOperations } from './features/cron/search-store.ts';
 import { cronJobOperations } from './features/cron/store.ts';
 import { durableMigrations } from './features/durable/migrations.ts';
+import { endWork } from './end-left-turn.ts';
 import { durableOperations } from './features/durable/store.ts';
 import { eventMigrations } from './features/events/migrations.ts';
 import { eventOperations } from './features/events/store.ts';
@@ -87,7 +89,9 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...backgroundOperations,
   ...budgetOperations,
   ...durableOperations,
+  endWork,
   ...cronJobOperations,
+  ...cronSearchOperations,
   ...cronOccurrenceOperations,
   ...cronResetOperations,
   claimOccurrence,

@@ -3,31 +3,37 @@ import type { Clock } from '@gatehouse/server';
 /** A clock that only moves when told to; timers that fall due run in order. */
 export interface StepClock extends Clock {
   advance(ms: number): void;
+  /** Somebody sets the clock on the wall, back or forward: no time passes, and timers wait as long as before. */
+  step(ms: number): void;
 }
 
 export function createStepClock(startMs = 1_790_000_000_000): StepClock {
-  let now = startMs;
+  let elapsed = 0;
+  let setBy = 0;
   let timers: { readonly at: number; readonly run: () => void }[] = [];
   return {
-    now: () => now,
-    monotonic: () => now - startMs,
+    now: () => startMs + setBy + elapsed,
+    monotonic: () => elapsed,
     after(ms, run) {
-      const timer = { at: now + ms, run };
+      const timer = { at: elapsed + ms, run };
       timers.push(timer);
       return () => {
         timers = timers.filter((other) => other !== timer);
       };
     },
     advance(ms) {
-      const end = now + ms;
+      const end = elapsed + ms;
       for (;;) {
         const due = timers.filter((timer) => timer.at <= end).toSorted((a, b) => a.at - b.at)[0];
         if (due === undefined) break;
         timers = timers.filter((timer) => timer !== due);
-        now = Math.max(now, due.at);
+        elapsed = Math.max(elapsed, due.at);
         due.run();
       }
-      now = end;
+      elapsed = end;
+    },
+    step(ms) {
+      setBy += ms;
     },
   };
 }

@@ -30,15 +30,16 @@ export function scheduleText(schedule: Job['schedule']): string {
 export function runTable({ runs }: Result<'cron.runs'>): string {
   if (runs.length === 0) return 'It has not run yet.';
   return renderTable(
-    ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Why', 'Id'],
-    runs.map(({ scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, executionId }) => [
+    ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Gate', 'Why', 'Id'],
+    runs.map(({ scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, wakeGate, executionId }) => [
       timeText(scheduledForMs),
       trigger,
       status,
       durationMs === undefined ? undefined : durationMs < 1000 ? `${durationMs} ms` : renderDuration(durationMs),
       deliveryStatus,
       errorKind,
-      reason === undefined ? undefined : shorten(reason, wordsLength),
+      wakeGate?.outcome,
+      (reason ?? wakeGate?.reason) === undefined ? undefined : shorten(reason ?? wakeGate?.reason ?? '', wordsLength),
       executionId,
     ]),
   );

@@ -56,7 +56,7 @@ export function withJob(command: Command): Command {
     .option('--message <text>', 'a turn of the agent with this message')
     .option('--event <text>', 'tells the next heartbeat of the agent this')
     .option('--now', 'with --event: wakes the heartbeat at once')
-    .option('--deliver <text>', 'delivers this text as it is to --delivery-target')
+    .option('--deliver <text>', 'delivers this text as it is: to --delivery-target, or to your inbox')
     .option('--model <name>', 'with --message: model of the turn')
     .addOption(countOption('--timeout <seconds>', 'with --message: longest time of the turn'))
     .option('--fresh', 'the turn sees nothing of earlier runs (as without --history)')

@@ -4,6 +4,7 @@ import {
   CronCounter,
   cronDeliveryStates,
   CronExecutionId,
+  CronGateVerdict,
   CronJobId,
   CronJobName,
   CronJobPayload,
@@ -15,6 +16,7 @@ import {
   cronRunStates,
   CronSchedule,
   CronScheduleRequest,
+  NewCronJobName,
 } from '../shared/cron.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
@@ -44,6 +46,7 @@ export const CronRun = z
     deliveryStatus: z.enum(cronDeliveryStates),
     errorKind: z.string().max(64).optional(),
     reason: z.string().max(1000).optional().describe('One sentence for people: why it was skipped, failed or ended otherwise.'),
+    wakeGate: CronGateVerdict.optional().describe('What the script before the model decided. Beyond the specification.'),
     counters: z.array(CronCounter).max(32).optional().describe('Of an `internal_action` that ended.'),
   })
   .meta({ id: 'CronRun' });
@@ -96,9 +99,9 @@ export const cron = {
     risk: 'mutate',
     summary: 'Adds a job to an agent: what it does, and when.',
     description:
-      'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; a `delivery` and `continuationMode: origin_history` need a `deliveryTarget`, whose `conversationRef` must be the digest of its scope. Until there are chat channels, `destinationEndpoint` is the built-in channel: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, into which the text is then written too.',
+      'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; `continuationMode: origin_history` needs a `deliveryTarget`. Its `conversationRef` must be the digest of its `conversationScope`; `session.list` shows both. A `delivery` without a target goes to the inbox of whoever made the job. Until there are chat channels, `destinationEndpoint` is the built-in channel: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, into which the text is then written too.',
     params: z.strictObject({
-      name: CronJobName,
+      name: NewCronJobName,
       ...agentParam,
       schedule: CronScheduleRequest,
       payload: CronPayload,
@@ -159,12 +162,12 @@ export const cron = {
     risk: 'mutate',
     summary: 'Changes a job, or pauses it and lets it go on.',
     description:
-      'What is left out stays; null takes `deliveryTarget`, `wakeGate`, `cacheRetention`, `toolPolicy` or `maxConsecutiveDependencyErrors` away. `paused: false` forgets the errors and counts the next run from now. An occurrence that runs keeps what it began with. Built-in jobs and those that had their one run are not changed.',
+      'What is left out stays, but for `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` where the payload is no `agent_turn` any more; null takes `deliveryTarget`, `wakeGate`, `cacheRetention`, `toolPolicy` or `maxConsecutiveDependencyErrors` away. `paused: false` forgets the errors and counts the next run from now. An occurrence that runs keeps what it began with. Built-in jobs and those that had their one run are not changed.',
     params: z
       .strictObject({
         jobId: CronJobId.optional(),
         jobName: CronJobName.optional(),
-        name: CronJobName.optional(),
+        name: NewCronJobName.optional(),
         schedule: CronScheduleRequest.optional(),
         payload: CronPayload.optional(),
         sessionPolicy,

@@ -2,7 +2,15 @@ import * as z from 'zod';
 import { MediaId } from '../http/media.ts';
 import { method } from '../method.ts';
 import { pageParams, pageResult } from '../shared/paging.ts';
-import { AgentId, ChannelEndpoint, conversationAddress, conversationIdentity, ConversationRef, SessionKey } from '../shared/session.ts';
+import {
+  AgentId,
+  ChannelEndpoint,
+  conversationAddress,
+  conversationIdentity,
+  ConversationRef,
+  ConversationScope,
+  SessionKey,
+} from '../shared/session.ts';
 import { EpochMs, TokensUsed } from '../shared/turn.ts';
 
 const identityExample = { conversationRef: 'cv_0000000000000000000000000000000000000000000', sessionKey: 'ada:desk', agentId: 'default' };
@@ -36,6 +44,7 @@ export const StoredMessage = z
 
 const summaryFields = {
   ...conversationIdentity,
+  conversationScope: ConversationScope.describe('What `conversationRef` is the digest of; a delivery of a job names both.'),
   kind: SessionKind,
   title: z.string().optional().describe('First words of the first user message, at most 80 characters.'),
   forkedFrom: ConversationRef.optional().describe('The conversation that this one was forked from.'),
@@ -47,6 +56,11 @@ const summaryFields = {
 };
 const summaryExample = {
   ...identityExample,
+  conversationScope: {
+    tenantId: 'default',
+    agentId: 'default',
+    partition: { kind: 'principal-key' as const, principalId: 'token:ada', sessionKey: identityExample.sessionKey },
+  },
   kind: 'dm' as const,
   title: 'What is a gateway?',
   messageCount: 2,

@@ -2,12 +2,12 @@ import * as z from 'zod';
 import { method } from '../method.ts';
 import { AgentId, ConversationRef, PrintedSessionKey } from '../shared/session.ts';
 import { EpochMs, FinishReason } from '../shared/turn.ts';
+import { WebhookDeliveryId, webhookDeliveryStates } from '../shared/webhook.ts';
 
 const MappingId = z.string().min(1).max(160).describe('Id of a mapping of the configuration, of a preset, or `webhook` for the strict route.');
-export const WebhookDeliveryId = z.string().regex(/^wd_[0-9a-f-]{36}$/, 'expected the id of a delivery, wd_ followed by a UUID');
 
 const DeliveryState = z
-  .enum(['accepted', 'running', 'done', 'failed', 'aborted', 'unknown', 'ignored'])
+  .enum(webhookDeliveryStates)
   .describe('`accepted`: waits; `unknown`: a crash left open what was done; `ignored`: nothing had to be done, as for a ping.');
 
 /** One webhook that was taken; what it says is kept for seven days. */

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ToolPattern } from './agent-config.ts';
-import { AgentId, ChannelEndpoint, ConversationRef, PrintedSessionKey } from './session.ts';
+import { AgentId, ChannelEndpoint, ConversationRef, ConversationScope } from './session.ts';
 import { EpochMs } from './turn.ts';
 
 const WellFormed = z.string().refine((text) => text.isWellFormed(), 'expected well-formed Unicode');
@@ -24,6 +24,11 @@ export const CronJobId = z
   .regex(/^cj_[A-Za-z0-9_-]{1,253}$/, 'expected the id of a job, cj_…')
   .meta({ id: 'CronJobId' });
 export const CronJobName = WellFormed.min(1).max(cronLimits.name).meta({ id: 'CronJobName' });
+/** Names stand in lists, prompts and terminals: none that looks like another one, or like more than a name. */
+export const NewCronJobName = CronJobName.regex(
+  /^[^\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u,
+  'expected no control characters, line ends or marks that turn text around',
+);
 export const CronExecutionId = z.string().min(1).max(256);
 
 const Zone = z.string().min(1).max(cronLimits.zone).describe('IANA name of a zone, or an offset; `scheduler.cron.defaultTimezone` when absent.');
@@ -82,15 +87,6 @@ export const CronJobPayload = z
   .meta({ id: 'CronJobPayload' });
 export type CronJobPayload = z.output<typeof CronJobPayload>;
 
-/** Whose conversation: the whole scope that its reference is a digest of (json-rpc.md §2.3). */
-export const ConversationScope = z
-  .strictObject({
-    tenantId: z.string().min(1).max(64),
-    agentId: AgentId,
-    partition: z.strictObject({ kind: z.literal('principal-key'), principalId: z.string().min(1).max(256), sessionKey: PrintedSessionKey }),
-  })
-  .meta({ id: 'ConversationScope' });
-
 export const CronDeliveryTarget = z
   .strictObject({
     conversation: z.strictObject({ conversationScope: ConversationScope, conversationRef: ConversationRef }),
@@ -103,7 +99,7 @@ export const CronWakeGate = z
   .strictObject({
     script: WellFormed.min(1).max(cronLimits.script),
     language: z.enum(['js', 'ts']),
-    timeoutSeconds: z.int().min(1).max(300),
+    timeoutSeconds: z.int().min(1).max(300).describe('The script has 30 at most, whatever is allowed here.'),
   })
   .meta({ id: 'CronWakeGate' });
 
@@ -169,6 +165,16 @@ export type CronTrigger = (typeof cronTriggers)[number];
 export type CronWorkKind = (typeof cronWorkKinds)[number];
 export type CronRunState = (typeof cronRunStates)[number];
 export type CronDeliveryState = (typeof cronDeliveryStates)[number];
+
+/** What a wake gate decided about a run; `failed_open`: nothing, so that the run took place. */
+export const CronGateVerdict = z
+  .strictObject({
+    outcome: z.enum(['woke', 'failed_open', 'skipped']),
+    reason: z.string().max(1100).optional().describe('Why it did not decide.'),
+    logs: z.string().max(1000).optional().describe('End of what the script printed.'),
+  })
+  .meta({ id: 'CronGateVerdict' });
+export type CronGateVerdict = z.output<typeof CronGateVerdict>;
 
 export const CronCounter = z
   .strictObject({

@@ -46,6 +46,16 @@ export const AgentId = z
   )
   .meta({ id: 'AgentId' });
 
+/** Whose conversation: the whole scope that its reference is a digest of (json-rpc.md §2.3). */
+export const ConversationScope = z
+  .strictObject({
+    tenantId: z.string().min(1).max(64),
+    agentId: AgentId,
+    partition: z.strictObject({ kind: z.literal('principal-key'), principalId: z.string().min(1).max(256), sessionKey: PrintedSessionKey }),
+  })
+  .meta({ id: 'ConversationScope' });
+export type ConversationScope = z.output<typeof ConversationScope>;
+
 /** How a call names a conversation: by `conversationRef`, or by `sessionKey` in the partition of `agentId` (default agent otherwise). */
 export const conversationAddress = {
   conversationRef: ConversationRef.optional(),

@@ -7,6 +7,7 @@ const one = (conversationRef: string, sessionKey: string, part: Partial<Conversa
   conversationRef,
   sessionKey,
   agentId: 'default',
+  conversationScope: { tenantId: 'default', agentId: 'default', partition: { kind: 'principal-key', principalId: 'token:ada', sessionKey } },
   kind: 'dm',
   messageCount: 2,
   totalTokens: 3,

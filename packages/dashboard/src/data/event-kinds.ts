@@ -51,5 +51,6 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'scheduler:heartbeat_wake_terminal', category: 'Scheduler' },
   { kind: 'scheduler:heartbeat_alert', category: 'Scheduler' },
   { kind: 'inbox:message', category: 'Inbox' },
+  { kind: 'webhook:delivery', category: 'Webhooks' },
   { kind: 'system:error', category: 'System' },
 ];

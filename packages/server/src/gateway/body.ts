@@ -20,8 +20,15 @@ export async function readJsonBody(call: HttpCall, limit: number): Promise<unkno
   return parseJson(bytes.toString('utf8'));
 }
 
+/** How long a body may take. */
+export interface BodyTime {
+  readonly wholeMs: number;
+  /** From its beginning on, in place of `minBytes` once. */
+  readonly bytesPerSec?: number;
+}
+
 /** Reads the raw body; `payload_too_large` as soon as the declared or the counted length passes `limit`, `timeout` when it takes too long. */
-export function readBody(call: HttpCall, limit: number, time: { readonly wholeMs: number } = { wholeMs }): Promise<Buffer> {
+export function readBody(call: HttpCall, limit: number, time: BodyTime = { wholeMs }): Promise<Buffer> {
   const { incoming } = call;
   refuseEncoded(call);
   const declared = incoming.headers['content-length'];
@@ -39,12 +46,18 @@ export function readBody(call: HttpCall, limit: number, time: { readonly wholeMs
       reject(error);
     };
     const giveUp = (): void => refuse(lateBody(call));
-    let pace = setTimeout(() => {
-      if (size < minBytes) return giveUp();
-      pace = setTimeout(giveUp, time.wholeMs - paceMs);
+    let pace: NodeJS.Timeout;
+    const look = (atMs: number, wantedBytes: number): void => {
+      if (atMs >= time.wholeMs || size < wantedBytes) return giveUp();
+      lookAfter(atMs);
+    };
+    const lookAfter = (sinceMs: number): void => {
+      const { bytesPerSec } = time;
+      const atMs = bytesPerSec !== undefined ? sinceMs + 1_000 : sinceMs === 0 ? paceMs : time.wholeMs;
+      pace = setTimeout(() => look(atMs, bytesPerSec === undefined ? minBytes : (bytesPerSec * atMs) / 1_000), atMs - sinceMs);
       pace.unref();
-    }, paceMs);
-    pace.unref();
+    };
+    lookAfter(0);
     // The listeners go with the request; taking them off would cost more than they do.
     const settle = (): void => {
       settled = true;

@@ -89,12 +89,12 @@ describe('bodies beyond the ceiling (B1)', () => {
     });
     await Promise.all(flushed);
     // All of it is below the ceiling and is waited for.
-    await expect.poll(() => held() - before).toBeGreaterThan(clients * 0.9 * mib);
+    await expect.poll(() => held() - before, { timeout: 10_000 }).toBeGreaterThan(clients * 0.9 * mib);
     expect(held() - before).toBeLessThan(clients * (limit + 65_536) + 2 * mib);
     // Every one of them goes on for sixteen times as much, and is dropped.
     for (const { socket } of sockets) for (let at = 0; at < 256 && socket.writable; at += 1) socket.write(chunk);
-    await expect.poll(() => sockets.every(({ answer }) => answer().startsWith('HTTP/1.1 413 '))).toBe(true);
-    await expect.poll(() => held() - before).toBeLessThan(2 * mib);
+    await expect.poll(() => sockets.every(({ answer }) => answer().startsWith('HTTP/1.1 413 ')), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => held() - before, { timeout: 5_000 }).toBeLessThan(2 * mib);
     await expect.poll(() => sockets.every(({ socket }) => socket.destroyed), { timeout: 5_000 }).toBe(true);
   });
 

@@ -91,7 +91,7 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
         errors={errors}
         path="deliveryTarget"
         label="Who is told the result, as JSON"
-        hint="{conversation: {conversationScope, conversationRef}, destinationEndpoint}; a delivery needs it."
+        hint="{conversation: {conversationScope, conversationRef}, destinationEndpoint}; session.list shows the first. Empty: a delivery goes to your inbox."
       >
         {(own) => (
           <textarea

@@ -1,10 +1,11 @@
 import { useSession } from '../../data/context.ts';
 import { ago, count, dateTime, duration } from '../../data/format.ts';
+import { useLiveReload } from '../../data/use-live-reload.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
 import type { Job } from './job-draft.ts';
-import { runTones, type Run } from './words.ts';
+import { gateWords, runTones, type Run } from './words.ts';
 
 const shown = 50;
 
@@ -12,6 +13,7 @@ const shown = 50;
 export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClose: () => void }) {
   const { client } = useSession();
   const found = useLoad(`runs ${job.id}`, (signal) => client.call('cron.runs', { jobName: job.id, agentId: job.agentId, limit: shown }, { signal }));
+  useLiveReload('scheduler:cron_', found.reload);
   return (
     <Dialog title={`Runs of ${job.name}`} onClose={onClose} wide>
       <div className="dialog-body">
@@ -36,7 +38,7 @@ export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClo
 }
 
 function RunRow({ run }: { readonly run: Run }) {
-  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, counters, executionId } = run;
+  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, wakeGate, counters, executionId } = run;
   return (
     <li>
       <div className="facts-line">
@@ -50,6 +52,13 @@ function RunRow({ run }: { readonly run: Run }) {
         {errorKind !== undefined && <span className="mono">{errorKind}</span>}
       </div>
       {reason !== undefined && <p>{reason}</p>}
+      {wakeGate !== undefined && (
+        <details>
+          <summary>{`Wake gate: ${gateWords[wakeGate.outcome]}`}</summary>
+          {wakeGate.reason !== undefined && <p>{wakeGate.reason}</p>}
+          <pre className="raw-text">{wakeGate.logs ?? 'It printed nothing.'}</pre>
+        </details>
+      )}
       {counters !== undefined && counters.length > 0 && (
         <p className="hint">{counters.map(({ name, value }) => `${name.replaceAll('_', ' ')} ${count(value)}`).join(', ')}</p>
       )}

@@ -58,6 +58,12 @@ export const runTones: Readonly<Record<Run['status'], Tone>> = {
   unknown: 'warn',
 };
 
+export const gateWords: Readonly<Record<NonNullable<Run['wakeGate']>['outcome'], string>> = {
+  woke: 'there was something to do',
+  skipped: 'there was nothing to do',
+  failed_open: 'it did not decide, so the run took place',
+};
+
 export function nextRunOf({ lifecycle }: Job): number | null {
   return lifecycle.state === 'scheduled' ? lifecycle.nextRunAtMs : null;
 }

@@ -39,8 +39,10 @@ export function DeliveryList({ mappings, onChanged }: { readonly mappings: reado
       { signal },
     ),
   );
-  // A delivery ends with its turn.
-  useLiveReload('message:', found.reload);
+  useLiveReload('webhook:', () => {
+    found.reload();
+    onChanged();
+  });
   const { data } = found;
   return (
     <section className="deliveries" aria-label="Deliveries">

@@ -6,6 +6,8 @@ export interface PreparedContext {
   /** Notes on what came before, fenced, and the newest messages, oldest first: what the model sees before the new message. */
   readonly messages: readonly ModelMessage[];
   readonly attached: readonly PastAttachments[];
+  /** Whether the first of `messages` are the notes. */
+  readonly hasNotes: boolean;
   /** A fenced block of what was found about the question in the part of this conversation that is in `messages` as notes only. */
   readonly recalled?: string;
   /** Of `messages`. */

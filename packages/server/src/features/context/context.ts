@@ -86,7 +86,7 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
     async prepare({ ref, room: given, question }) {
       const room = Math.max(leastRoom, given);
       let seen = await see(ref, room);
-      if (seen === undefined) return { messages: [], attached: [], tokens: 0, behind: false };
+      if (seen === undefined) return { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false };
       if (!seen.whole || seen.prefixTokens + sumTokens(seen.rows) > room * shares.full) {
         const { rows } = seen;
         seen = await placing.move(seen, (covered) => chooseCut(rows, covered, room), { ref, room, renew: seen.prefixTokens > room * shares.tail });
@@ -157,5 +157,5 @@ function toPrepared(seen: Seen): PreparedContext {
     if (row.attachmentsJson !== null) attached.push({ index: messages.length, attachments: decodeAttachments(row.attachmentsJson) });
     messages.push(message);
   }
-  return { messages, attached, tokens: seen.prefixTokens + sumTokens(seen.rows), behind: seen.behind };
+  return { messages, attached, hasNotes: seen.prefix !== '', tokens: seen.prefixTokens + sumTokens(seen.rows), behind: seen.behind };
 }

@@ -2,6 +2,7 @@ import type { CronSchedule, CronTrigger } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
 import { newId } from '../../kernel/ids.ts';
 import type { NewWork } from '../durable/api.ts';
+import { isDeliveryAsked } from './finish.ts';
 import type { JobAdvance, OccurrenceRow } from './occurrence-store.ts';
 import type { Job } from './job.ts';
 import { nextRun, runsBetween } from './schedule.ts';
@@ -36,7 +37,8 @@ export const lateMs = 60_000;
 const maxSkipped = 1000;
 /** A job begins at most once in this time, however often its schedule says so. */
 const minSpacingMs = 1000;
-export const maxOpenByHand = 16;
+/** Runs of one job at once: they wait for one another in its conversation, in places that other jobs need. */
+export const maxOpenByHand = 4;
 
 /** When a job may begin that has its turn at `runMs`: one that comes again is spread over the window, by its id. */
 export function dueTime(job: { readonly id: string; readonly schedule: CronSchedule }, runMs: number | null, windowMs: number): number | null {
@@ -93,7 +95,7 @@ export function planManual(job: Job, { bootId, nowMs }: Pick<Claiming, 'bootId' 
 }
 
 function occurrenceOf(
-  { row, workKind, policies }: Job,
+  job: Job,
   how: {
     readonly trigger: CronTrigger;
     readonly scheduledForMs: number;
@@ -102,6 +104,7 @@ function occurrenceOf(
     readonly nowMs: number;
   },
 ): OccurrenceRow {
+  const { row, workKind } = job;
   const executionId = newId('ce');
   return {
     executionId,
@@ -115,7 +118,7 @@ function occurrenceOf(
     bootId: how.bootId,
     status: 'started',
     // Not provable before there is an end, where somebody is to be told.
-    deliveryStatus: policies.deliveryTarget === undefined ? 'not_requested' : 'unknown',
+    deliveryStatus: isDeliveryAsked(job) ? 'unknown' : 'not_requested',
     startedAtMs: how.nowMs,
     terminalAtMs: null,
     errorKind: null,

@@ -14,8 +14,9 @@ import { createReset } from './reset.ts';
 import { openIntents } from './reset-store.ts';
 import { createRunner, type RunnerDeps, type Unfinished } from './runner.ts';
 import { createScheduler } from './scheduler.ts';
+import { jobsAfter } from './search-store.ts';
 import { createStates } from './states.ts';
-import { jobsAfter, type JobRow, reconcileBuiltIns, removeAgentJobs } from './store.ts';
+import { type JobRow, reconcileBuiltIns, removeAgentJobs } from './store.ts';
 import { cronWork } from './work-kind.ts';
 
 export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute'> {
@@ -43,7 +44,8 @@ export interface Cron extends AsyncDisposable {
   agentChanged(agentId: string): void;
 }
 
-const running = { concurrency: 16, maxAttempts: 5 };
+/** The agents have limits of their own beside it. */
+const running = { concurrency: 64, maxAttempts: 5 };
 /** Rows that the strict reading at start takes at once, so that it holds nothing up. */
 const pageOfJobs = 100;
 const maxUnfinished = 10_000;
@@ -77,7 +79,7 @@ export function createCron(deps: CronDeps): Cron {
     const plan = planClaim(job, { bootId, nowMs: clock.now(), staggerWindowMs });
     if (!(await db.write(operations.claim, plan))) return undefined;
     runner.announceStart(plan.occurrence);
-    deps.durable.wake();
+    deps.durable.wake(cronWork);
     return plan.occurrence.executionId;
   }
 
@@ -85,7 +87,7 @@ export function createCron(deps: CronDeps): Cron {
     const plan = planManual(job, { bootId, nowMs: clock.now() });
     await db.write(operations.claimManually, plan);
     runner.announceStart(plan.occurrence);
-    deps.durable.wake();
+    deps.durable.wake(cronWork);
     return plan.occurrence.executionId;
   }
 
@@ -103,6 +105,16 @@ export function createCron(deps: CronDeps): Cron {
       .catch((error: unknown) => log.error({ err: error, agentId }, 'The jobs of an agent could not be brought in order'));
   }
 
+  /** What cannot be brought in order stops the schedule of its agent alone. */
+  async function orFail(agentId: string, work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      log.error({ err: error, agentId }, 'What an earlier run left could not be ended; the schedule of the agent stands still');
+      states.fail(agentId, { code: 'initialization_failed', errorKind: 'internal' });
+    }
+  }
+
   async function recover(): Promise<void> {
     for (const { agentId, isValid } of await db.read(openIntents, {})) {
       if (!isValid) {
@@ -110,14 +122,14 @@ export function createCron(deps: CronDeps): Cron {
         continue;
       }
       log.warn({ agentId }, 'A reset that an earlier run did not end is gone on with');
-      await rollForward(agentId);
+      await orFail(agentId, () => rollForward(agentId));
     }
     for (let rows = await db.read(jobsAfter, { afterId: '', limit: pageOfJobs }); rows.length > 0;) {
       for (const row of rows) if (parseJob(row) === undefined) states.fail(row.agentId, { code: 'initialization_failed', errorKind: 'corrupt' });
       const last = rows.at(-1);
       rows = last === undefined || rows.length < pageOfJobs ? [] : await db.read(jobsAfter, { afterId: last.id, limit: pageOfJobs });
     }
-    await runner.reconcile(await db.read(operations.unfinished, { limit: maxUnfinished }));
+    for (const one of await db.read(operations.unfinished, { limit: maxUnfinished })) await orFail(one.row.agentId, () => runner.reconcile(one));
     await reconcileFor(agents.list().map(({ id }) => id));
     states.initialized();
   }

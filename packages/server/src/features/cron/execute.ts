@@ -20,6 +20,8 @@ const GateAnswer = z.object({
   outcome: z.enum(['woke', 'failed_open', 'skipped']),
   context: z.string().optional(),
   deliver: z.string().optional(),
+  reason: z.string().optional(),
+  logs: z.string(),
 });
 type GateAnswer = z.output<typeof GateAnswer>;
 
@@ -62,27 +64,36 @@ export async function executeOccurrence(deps: ExecuteDeps, work: CronWork, item:
       errorKind: 'precondition',
       reason: agent === undefined ? `There is no agent ${work.agentId}.` : `Agent ${work.agentId} is suspended.`,
     });
+  if (payload.kind === 'internal_action') return here(await runAction(deps, agent, payload.action, signal));
+  const identity = deps.identityOf(work.tokenId);
+  if (identity === undefined || identity.agents?.includes(agent.id) === false)
+    return here({
+      status: 'skipped',
+      errorKind: 'authority',
+      reason: 'The token that made the job is gone, or may not use the agent any more.',
+    });
   switch (payload.kind) {
     case 'heartbeat_event':
       return here({ status: 'dispatched' });
     case 'delivery':
       return here({ status: 'completed', text: payload.text, ours: true });
-    case 'internal_action':
-      return here(await runAction(deps, agent, payload.action, signal));
     case 'agent_turn':
-      return runTurn(deps, agent, work, item, signal);
+      return runTurn(deps, agent, { work, payload, identity }, item, signal);
   }
 }
 
-async function runTurn(deps: ExecuteDeps, agent: Agent, work: CronWork, item: WorkItem, signal: AbortSignal): Promise<Executed> {
-  const { payload, policies } = work;
-  if (payload.kind !== 'agent_turn') return 'lost';
-  const identity = deps.identityOf(work.tokenId);
-  if (identity === undefined || identity.agents?.includes(agent.id) === false)
-    return {
-      settled: false,
-      result: { status: 'skipped', errorKind: 'authority', reason: 'The token that made the job is gone, or may not use the agent any more.' },
-    };
+async function runTurn(
+  deps: ExecuteDeps,
+  agent: Agent,
+  {
+    work,
+    payload,
+    identity,
+  }: { readonly work: CronWork; readonly payload: CronWork['payload'] & { kind: 'agent_turn' }; readonly identity: Identity },
+  item: WorkItem,
+  signal: AbortSignal,
+): Promise<Executed> {
+  const { policies } = work;
   const gate = policies.wakeGate === undefined ? undefined : await askGate(deps, work, signal);
   if (gate?.outcome === 'skipped')
     return {

@@ -42,21 +42,26 @@ export interface FinishDeps {
 const maxReason = 1000;
 const maxExcerpt = 1000;
 /** What a model, or a script, says instead of an answer that nobody needs to read. */
-export const silentToken = /^\s*(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])/;
+const silentToken = /^\s*(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])(?!\w)/;
+
+/** Whether somebody is to be told: whom the target names, or whoever made the job of a text that has none. */
+export const isDeliveryAsked = ({ payload, policies }: Pick<CronWork, 'payload' | 'policies'>): boolean =>
+  policies.deliveryTarget !== undefined || payload.kind === 'delivery';
 
 /** Everything that the end of an occurrence leaves behind. */
 export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): Finish {
   const { executionId, policies } = work;
   const text = result.text?.trim() ?? '';
-  const isTold = text !== '' && !silentToken.test(text);
-  const target = policies.deliveryTarget;
-  const delivery = target === undefined || !isTold ? undefined : deliveryOf(work, target, text, result.ours === true, deps);
+  const ours = result.ours === true;
+  const isTold = text !== '' && (ours || !silentToken.test(text));
+  const isAsked = isDeliveryAsked(work);
+  const delivery = isAsked && isTold ? deliveryOf(work, policies.deliveryTarget, text, ours, deps) : undefined;
   const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isTold && result.status === 'completed';
   return {
     end: {
       executionId,
       status: result.status,
-      deliveryStatus: deliveryStatusOf(target !== undefined, delivery !== undefined, result),
+      deliveryStatus: deliveryStatusOf(isAsked, delivery !== undefined, result),
       errorKind: result.errorKind ?? null,
       reason: result.reason === undefined ? null : cut(result.reason, maxReason),
       countersJson: result.counters === undefined ? null : JSON.stringify(result.counters),
@@ -84,27 +89,30 @@ export function eventOf({ executionId, agentId }: CronWork, text: string, atMs: 
 
 function deliveryOf(
   work: CronWork,
-  { conversation: { conversationRef, conversationScope }, destinationEndpoint }: NonNullable<CronWork['policies']['deliveryTarget']>,
+  target: CronWork['policies']['deliveryTarget'],
   text: string,
   ours: boolean,
   { nowMs, fence }: FinishDeps,
 ): Pick<Finish, 'inbox' | 'conversation'> {
   const { executionId, agentId, jobName, policies } = work;
+  const inbox: InboxMessage = {
+    id: newId('in'),
+    opKey: `cron:${executionId}`,
+    digest: hash('sha256', text),
+    source: 'cron',
+    agentId,
+    conversationRef: null,
+    principalId: work.principalId,
+    level: 'info',
+    text,
+    atMs: nowMs,
+  };
+  if (target === undefined) return { inbox };
+  const { conversationRef, conversationScope } = target.conversation;
   const { principalId, sessionKey } = conversationScope.partition;
-  const isWritten = destinationEndpoint.conversationId === conversationRef || policies.continuationMode === 'origin_history';
+  const isWritten = target.destinationEndpoint.conversationId === conversationRef || policies.continuationMode === 'origin_history';
   return {
-    inbox: {
-      id: newId('in'),
-      opKey: `cron:${executionId}`,
-      digest: hash('sha256', text),
-      source: 'cron',
-      agentId,
-      conversationRef: isWritten ? conversationRef : null,
-      principalId,
-      level: 'info',
-      text,
-      atMs: nowMs,
-    },
+    inbox: { ...inbox, principalId, conversationRef: isWritten ? conversationRef : null },
     ...(isWritten && {
       conversation: {
         ref: conversationRef,

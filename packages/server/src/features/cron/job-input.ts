@@ -26,6 +26,13 @@ export function checkSchedule(request: CronScheduleRequest, nowMs: number, { def
 
 const turnOnly = ['wakeGate', 'sessionPolicy', 'toolPolicy', 'cacheRetention'] as const;
 
+/** The policies of a job whose payload becomes one of another kind: what only a turn can have goes. */
+export function policiesFor(kind: CronJobPayload['kind'], policies: CronPolicies): CronPolicies {
+  if (kind === 'agent_turn') return policies;
+  const { wakeGate: _gate, sessionPolicy: _session, toolPolicy: _tools, cacheRetention: _cache, ...rest } = policies;
+  return rest;
+}
+
 /** What the fields of a job say about one another, and about what there is. */
 export function checkJob(
   { agentId, payload, policies }: { readonly agentId: string; readonly payload: CronJobPayload; readonly policies: CronPolicies },
@@ -37,7 +44,6 @@ export function checkJob(
   if (payload.kind === 'agent_turn' && payload.model !== undefined && !deps.knowsModel(payload.model))
     throw wrong('payload.model', `no configured provider has a model "${payload.model}"`);
   const isTold = policies.deliveryTarget !== undefined;
-  if (payload.kind === 'delivery' && !isTold) throw wrong('deliveryTarget', 'expected one for a payload of kind delivery');
   if (policies.continuationMode === 'origin_history' && !isTold) throw wrong('continuationMode', 'origin_history needs a deliveryTarget');
   if (payload.kind === 'heartbeat_event' && isTold) throw wrong('deliveryTarget', 'a heartbeat_event tells nobody but the agent');
   checkTarget(agentId, policies.deliveryTarget, call, deps);

@@ -1,4 +1,4 @@
-import { type CronPolicies, CronPolicies as CronPoliciesSchema, CronCounter, type CronRun, type Params } from '@gatehouse/contract';
+import { CronCounter, CronGateVerdict, type CronPolicies, CronPolicies as CronPoliciesSchema, type CronRun, type Params } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
@@ -13,15 +13,16 @@ import type { AgentsApi } from '../agents/api.ts';
 import { dueTime } from './claim.ts';
 import type { CronConfig } from './config.ts';
 import { type Job, parseJob, viewOf } from './job.ts';
-import { checkJob, checkSchedule, type InputDeps, wrong } from './job-input.ts';
-import { listRuns, type OccurrenceRow } from './occurrence-store.ts';
+import { checkJob, checkSchedule, type InputDeps, policiesFor, wrong } from './job-input.ts';
+import { listRuns, type RunRow } from './occurrence-store.ts';
 import { agentFor, ownerOf, reachOf } from './reach.ts';
 import { readStatus } from './reset-store.ts';
 import type { createReset } from './reset.ts';
 import { createPreview } from './preview.ts';
 import { nextRun } from './schedule.ts';
 import type { States } from './states.ts';
-import { addJob, changeJob, findJobs, type JobRow, type JobSearch, listJobs, overdueJobs, removeJob } from './store.ts';
+import { findJobs, type JobSearch, listJobs } from './search-store.ts';
+import { addJob, changeJob, type JobRow, overdueJobs, removeJob } from './store.ts';
 import { rootRunId } from './work.ts';
 
 export type CronMethods = HandlersOf<`cron.${'add' | 'list' | 'update' | 'remove' | 'status' | 'runs' | 'run' | 'preview' | 'reset'}`>;
@@ -46,6 +47,8 @@ export interface CronMethodsDeps {
 
 const maxDueAtOnce = 100;
 const maxTries = 3;
+/** Characters of what a script printed that a list shows. */
+const shownLogs = 1000;
 const nullable = ['deliveryTarget', 'wakeGate', 'cacheRetention', 'toolPolicy', 'maxConsecutiveDependencyErrors'] as const;
 
 /** Handlers of `cron.*` (json-rpc.md §4). */
@@ -148,7 +151,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       authoredOnly(job);
       await admit(job.row.agentId);
       const audit = audited(call, 'cron.remove', 'destructive', job.row.id);
-      await db.write(removeJob, { id: job.row.id, name: job.row.name, audit });
+      await db.write(removeJob, { id: job.row.id, agentId: job.row.agentId, name: job.row.name, audit });
       announceAudit(bus, audit);
       deps.poke();
       return { jobName: job.row.name, removed: true as const };
@@ -218,8 +221,10 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
     const { name, schedule: request, payload = job.payload, paused, ...policyChanges } = changes;
     const nowMs = clock.now();
     const schedule = request === undefined ? job.schedule : checkSchedule(request, nowMs, deps.input);
-    const policies = merged(job.policies, policyChanges);
-    checkJob({ agentId: row.agentId, payload, policies }, call, deps.input);
+    const policies = merged(policiesFor(payload.kind, job.policies), policyChanges);
+    // Whoever only pauses or moves a job is not told of a model that went away since.
+    if (Object.values({ payload: changes.payload, ...policyChanges }).some((given) => given !== undefined))
+      checkJob({ agentId: row.agentId, payload, policies }, call, deps.input);
     const resumes = paused === false && row.state === 'paused';
     const isMoved = request !== undefined || resumes;
     // What was claimed is past, also when the clock was set back since.
@@ -258,7 +263,7 @@ const dropUndefined = (given: object) => Object.fromEntries(Object.entries(given
 
 const Counters = z.array(CronCounter);
 
-function runView(row: OccurrenceRow): CronRun {
+function runView(row: RunRow): CronRun {
   const { executionId, jobId, agentId, scheduledForMs, trigger, workKind, startedAtMs, terminalAtMs, status, deliveryStatus } = row;
   return {
     executionId,
@@ -274,7 +279,20 @@ function runView(row: OccurrenceRow): CronRun {
     deliveryStatus,
     ...(row.errorKind !== null && { errorKind: row.errorKind }),
     ...(row.reason !== null && { reason: row.reason }),
+    ...(row.gateJson !== null && { wakeGate: verdictView(row.gateJson) }),
     ...(row.countersJson !== null && { counters: Counters.parse(parseJson(row.countersJson)) }),
+  };
+}
+
+const StoredVerdict = CronGateVerdict.extend({ logs: z.string().default('') }).strip();
+
+/** The end of what was printed, and of a long reason the beginning. */
+function verdictView(gateJson: string): CronGateVerdict {
+  const { outcome, reason, logs } = StoredVerdict.parse(parseJson(gateJson));
+  return {
+    outcome,
+    ...(reason !== undefined && { reason }),
+    ...(logs !== '' && { logs: logs.slice(-shownLogs).toWellFormed() }),
   };
 }
 

@@ -44,6 +44,12 @@ export const occurrenceColumns = [
   'counters_json as countersJson',
 ] as const;
 
+/** As the list of runs needs it. */
+export interface RunRow extends OccurrenceRow {
+  /** What the script before the model said. */
+  readonly gateJson: string | null;
+}
+
 /** Records of one agent that are kept; those that run are never pruned. */
 const keptPerAgent = 10_000;
 
@@ -259,16 +265,26 @@ const settled = ({ id, state, pauseReason }: JobRow, { executionId }: Occurrence
   endedAtMs: null,
 });
 
-/** The row was written by us; the whole schema would bring zod into the storage threads. */
+/** Of a damaged row, which is told elsewhere, none: what runs must be able to end. The whole schema would bring zod into the storage threads. */
 function maxErrorsOf(policiesJson: string): number | undefined {
-  const policies: unknown = parseJson(policiesJson);
+  let policies: unknown;
+  try {
+    policies = parseJson(policiesJson);
+  } catch {
+    return undefined;
+  }
   if (typeof policies !== 'object' || policies === null || !('maxConsecutiveDependencyErrors' in policies)) return undefined;
   const { maxConsecutiveDependencyErrors: limit } = policies;
   return typeof limit === 'number' ? limit : undefined;
 }
 
-const ofJob = query<{ jobId: string; limit: number }, OccurrenceRow>(({ db, p }) =>
-  db.selectFrom('cron_occurrence').select(occurrenceColumns).where('job_id', '=', p('jobId')).orderBy('seq', 'desc').limit(p('limit')),
+const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, p }) =>
+  db
+    .selectFrom('cron_occurrence')
+    .select([...occurrenceColumns, 'gate_json as gateJson'])
+    .where('job_id', '=', p('jobId'))
+    .orderBy('seq', 'desc')
+    .limit(p('limit')),
 );
 
 export const listRuns = operation('cron.runs', async (tx, input: { readonly jobId: string; readonly limit: number }) => tx.all(ofJob, input));
@@ -284,10 +300,11 @@ const openOf = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
 );
 
 /** Occurrences of an agent that run. */
-export const countRunning = operation(
-  'cron.countRunning',
-  async (tx, input: { readonly agentId: string }): Promise<number> => (await tx.get(openOf, input))?.count ?? 0,
-);
+export async function countRunningOf(tx: Tx, agentId: string): Promise<number> {
+  return (await tx.get(openOf, { agentId }))?.count ?? 0;
+}
+
+export const countRunning = operation('cron.countRunning', async (tx, { agentId }: { readonly agentId: string }) => countRunningOf(tx, agentId));
 
 const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
   db

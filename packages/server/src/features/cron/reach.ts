@@ -1,7 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { AgentsApi } from '../agents/api.ts';
-import type { JobReach } from './store.ts';
+import type { JobReach } from './search-store.ts';
 
 export const isAdmin = (call: CallContext) =>
   call.agentCaller === undefined && call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');

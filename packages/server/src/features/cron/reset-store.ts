@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
-import { occurrenceColumns } from './occurrence-store.ts';
+import { countRunningOf, occurrenceColumns } from './occurrence-store.ts';
 import { beginStore, jobColumns } from './store.ts';
 
 export type Part = 'store' | 'ledger';
@@ -163,11 +163,12 @@ export interface ResetRequest {
   readonly audit: AuditRow;
 }
 
-/** Phase one: the comparison and the decision, in one commit. `conflict` when a digest differs or another reset has not ended. */
+/** Phase one: the comparison and the decision, in one commit. `conflict` when a digest differs or another reset has not ended, `precondition_failed` while something runs. */
 export const prepareReset = operation('cron.prepareReset', async (tx, request: ResetRequest): Promise<void> => {
   const { agentId, operationId, target, expected, atMs, audit } = request;
   const present = await tx.get(intentOf, { agentId });
   if (present !== undefined && isValid(present)) throw new AppError('conflict', `Another reset has not ended: ${present.operationId}`);
+  if ((await countRunningOf(tx, agentId)) > 0) throw new AppError('precondition_failed', `Jobs of agent ${agentId} run at the moment`);
   const before = await digestsOf(tx, target, agentId);
   const stale = partsOf[target].filter((part) => before[part] !== expected[part]);
   if (stale.length > 0)

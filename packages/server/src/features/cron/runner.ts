@@ -124,15 +124,13 @@ export function createRunner(deps: RunnerDeps) {
     await finish(work, { status: 'unknown', errorKind, reason: 'It was tried too often without an end.' }, item);
   }
 
-  /** Occurrences whose turn was committed in an earlier run of the daemon, and their own end not. */
-  async function reconcile(unfinished: readonly Unfinished[]): Promise<void> {
-    for (const { row, work } of unfinished) {
-      if (work !== null && (work.state === 'accepted' || work.state === 'running')) continue;
-      const parsed = CronWork.safeParse(work?.payload);
-      const result = work?.state === 'unknown' || work === null ? unknownResult : storedResult(work.result);
-      if (parsed.success) await finish(parsed.data, result, undefined);
-      else await finish(orphanOf(row), unknownResult, undefined);
-    }
+  /** Ends an occurrence whose turn was committed in an earlier run of the daemon, and its own end not. */
+  async function reconcile({ row, work }: Unfinished): Promise<void> {
+    if (work !== null && (work.state === 'accepted' || work.state === 'running')) return;
+    const parsed = CronWork.safeParse(work?.payload);
+    const result = work?.state === 'unknown' || work === null ? unknownResult : storedResult(work.result);
+    if (parsed.success) await finish(parsed.data, result, undefined);
+    else await finish(orphanOf(row), unknownResult, undefined);
   }
 
   return { handler, gaveUp, reconcile, announceStart };

@@ -27,8 +27,10 @@ export interface Scheduler extends AsyncDisposable {
 
 /** The longest sleep: the clock on the wall may be set, and is looked at again. */
 const longestSleepMs = 60_000;
-/** Between two looks when more is due than one look begins. */
+/** Between two looks when one has begun something. */
 const busyMs = 200;
+/** Between two looks when more is due than one look begins: those at the end of the line must not become late by it. */
+const crowdedMs = 20;
 const afterErrorMs = 5_000;
 /** What was missed is begun one by one, and a few at once, so that a start is no storm. */
 const catchUp = { spacingMs: 5_000, atOnce: 5 };
@@ -43,6 +45,8 @@ export function createScheduler({ db, clock, log, config, held, begin }: Schedul
   let cancel = () => {};
   /** When the next look at the database is due. */
   let soonestMs = 0;
+  /** The latest that the clock has shown. */
+  let latestMs = 0;
 
   function arm(): void {
     cancel();
@@ -53,7 +57,14 @@ export function createScheduler({ db, clock, log, config, held, begin }: Schedul
 
   function wake(): void {
     if (!isRunning) return;
-    if (clock.now() < soonestMs) return arm();
+    const nowMs = clock.now();
+    if (nowMs < latestMs) {
+      // The clock was set back: what was reckoned by what it showed before would hold everything up until it shows that again.
+      soonestMs = 0;
+      nextCatchUpMs = 0;
+    }
+    latestMs = nowMs;
+    if (nowMs < soonestMs) return arm();
     if (ticking !== undefined) {
       isAskedAgain = true;
       return;
@@ -103,7 +114,7 @@ export function createScheduler({ db, clock, log, config, held, begin }: Schedul
     const looks = [
       due.nextAtMs ?? Number.POSITIVE_INFINITY,
       // Those that were begun come again; those beyond the limit still wait.
-      ...(due.onTime.length > 0 ? [atMs + busyMs] : []),
+      ...(due.onTime.length > 0 ? [atMs + (due.onTime.length < limit ? busyMs : crowdedMs)] : []),
       // With all places taken, the end of one of them looks again.
       ...(due.late.length > 0 && catchingUp.size < catchUp.atOnce ? [Math.max(nextCatchUpMs, atMs + busyMs)] : []),
     ];

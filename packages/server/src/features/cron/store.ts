@@ -1,6 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
+import { refuseDuringReset } from './reset-guard.ts';
 
 /** A job as it is stored; `parseJob` makes sense of it. */
 export interface JobRow {
@@ -58,19 +59,11 @@ export const jobColumns = [
   'created_at_ms as createdAtMs',
 ] as const;
 
-/** The jobs that a caller may see and change; null stands for all. */
-export interface JobReach {
-  readonly principalId: string | null;
-  readonly agentIds: readonly string[] | null;
-}
-
-const within = (row: JobRow, { principalId, agentIds }: JobReach) =>
-  (principalId === null || row.principalId === principalId) && (agentIds === null || agentIds.includes(row.agentId));
-
 /** The version of the tables' content; strict readers refuse another one. */
 export const formatVersion = 1;
-/** How long a job is kept that had its one run; its name is free again then. */
+/** How long a job is kept that had its one run, and how many of one agent; its name is free again then. */
 const endedKeptMs = 7 * 24 * 60 * 60_000;
+const endedKept = 200;
 
 const insertStore = query<{ agentId: string; seed: string; formatVersion: number; atMs: number }>(({ db, p }) =>
   db
@@ -117,6 +110,14 @@ const deleteEnded = query<{ agentId: string; beforeMs: number }>(({ db, p }) =>
   db.deleteFrom('cron_job').where('agent_id', '=', p('agentId')).where('ended_at_ms', '<', p('beforeMs')),
 );
 
+const deleteEndedBeyond = query<{ agentId: string; kept: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('cron_job')
+    .where(
+      sql<boolean>`id in (select id from cron_job where agent_id = ${p('agentId')} and ended_at_ms is not null order by ended_at_ms desc limit -1 offset ${p('kept')})`,
+    ),
+);
+
 const countOpen = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
   db
     .selectFrom('cron_job')
@@ -130,7 +131,9 @@ const countOpen = query<{ agentId: string }, { count: number }>(({ db, sql, p })
 export const addJob = operation(
   'cron.add',
   async (tx, { job, seed, maxJobs, audit }: { job: JobRow; seed: string; maxJobs: number; audit: AuditRow }): Promise<void> => {
+    await refuseDuringReset(tx, job.agentId);
     await tx.run(deleteEnded, { agentId: job.agentId, beforeMs: job.createdAtMs - endedKeptMs });
+    await tx.run(deleteEndedBeyond, { agentId: job.agentId, kept: endedKept });
     const open = await tx.get(countOpen, { agentId: job.agentId });
     if ((open?.count ?? 0) >= maxJobs)
       throw new AppError('precondition_failed', `Agent ${job.agentId} has ${maxJobs} jobs already, which is the limit`);
@@ -150,7 +153,7 @@ export const reconcileBuiltIns = operation(
     tx,
     { wanted, agentIds, seed, atMs }: { wanted: readonly JobRow[]; agentIds: readonly string[]; seed: string; atMs: number },
   ): Promise<number> => {
-    const keep = new Set(wanted.map(({ agentId, name }) => `${agentId} ${name}`));
+    const schedulesWanted = new Map(wanted.map(({ agentId, name, scheduleJson }) => [`${agentId} ${name}`, scheduleJson]));
     const present = await tx.build<JobRow>((db) =>
       db
         .selectFrom('cron_job')
@@ -158,17 +161,15 @@ export const reconcileBuiltIns = operation(
         .where('source', '=', 'built_in')
         .where('agent_id', 'in', [...agentIds]),
     );
-    const schedules = new Map<string, string>();
+    const kept = new Set<string>();
     for (const row of present) {
       const key = `${row.agentId} ${row.name}`;
-      const same = wanted.find(({ agentId, name }) => `${agentId} ${name}` === key);
-      if (keep.has(key) && same?.scheduleJson === row.scheduleJson) schedules.set(key, row.scheduleJson);
-      else if (row.activeExecutionId === null) await tx.run(deleteRow, { id: row.id });
-      else schedules.set(key, row.scheduleJson);
+      if (schedulesWanted.get(key) === row.scheduleJson || row.activeExecutionId !== null) kept.add(key);
+      else await tx.run(deleteRow, { id: row.id });
     }
     let added = 0;
     for (const job of wanted) {
-      if (schedules.has(`${job.agentId} ${job.name}`)) continue;
+      if (kept.has(`${job.agentId} ${job.name}`)) continue;
       await beginStore(tx, { agentId: job.agentId, seed, atMs });
       added += (await tx.run(insertRow, job)).changes;
     }
@@ -224,6 +225,7 @@ export const changeJob = operation(
   'cron.change',
   async (tx, { change, row, audit }: { change: JobChange; row: Pick<JobRow, 'agentId' | 'principalId'>; audit: AuditRow }): Promise<boolean> => {
     const { agentId, principalId } = row;
+    await refuseDuringReset(tx, agentId);
     if ((await tx.get(sameName, { agentId, principalId, name: change.name, id: change.id })) !== undefined) throw nameTaken(change.name);
     const { changes } = await tx.run(updateRow, change);
     if (changes > 0) await appendAudit(tx, audit);
@@ -243,16 +245,21 @@ const openRun = query<{ id: string }, { executionId: string }>(({ db, sql, p }) 
 );
 
 /** Removes a job and the record of its runs; `precondition_failed` while one runs. */
-export const removeJob = operation('cron.remove', async (tx, { id, name, audit }: { id: string; name: string; audit: AuditRow }): Promise<void> => {
-  const running = await tx.get(openRun, { id });
-  if (running !== undefined) throw new AppError('precondition_failed', `Job ${name} runs at the moment (${running.executionId})`);
-  const { changes } = await tx.run(deleteRow, { id });
-  if (changes === 0) throw new AppError('not_found', 'Job not found', { param: 'jobName' });
-  await tx.run(deleteRuns, { id });
-  await appendAudit(tx, audit);
-});
+export const removeJob = operation(
+  'cron.remove',
+  async (tx, input: { id: string; agentId: string; name: string; audit: AuditRow }): Promise<void> => {
+    const { id, agentId, name, audit } = input;
+    await refuseDuringReset(tx, agentId);
+    const running = await tx.get(openRun, { id });
+    if (running !== undefined) throw new AppError('precondition_failed', `Job ${name} runs at the moment (${running.executionId})`);
+    const { changes } = await tx.run(deleteRow, { id });
+    if (changes === 0) throw new AppError('not_found', 'Job not found', { param: 'jobName' });
+    await tx.run(deleteRuns, { id });
+    await appendAudit(tx, audit);
+  },
+);
 
-const agentTables = ['cron_job', 'cron_occurrence', 'cron_store', 'cron_intent'] as const;
+const agentTables = ['cron_job', 'cron_occurrence', 'cron_store', 'cron_intent', 'cron_archive'] as const;
 
 /** The agent is gone, and everything of its schedule with it. */
 export const removeAgentJobs = operation('cron.removeAgent', async (tx, { agentId }: { readonly agentId: string }): Promise<void> => {
@@ -263,54 +270,6 @@ const byId = query<{ id: string }, JobRow>(({ db, p }) => db.selectFrom('cron_jo
 
 /** The row of a job, for operations whose caller has looked at who asks. */
 export const readJob = (tx: Tx, id: string): Promise<JobRow | undefined> => tx.get(byId, { id });
-
-export interface JobSearch extends JobReach {
-  readonly id?: string | undefined;
-  readonly name?: string | undefined;
-  /** An id is taken in the place of the name. */
-  readonly nameMayBeId?: boolean;
-  readonly agentId?: string | undefined;
-}
-
-/** The jobs within reach that are meant, at most eleven; what is out of reach is decided here, so that it answers like what is not there. */
-export const findJobs = operation('cron.find', async (tx, { id, name, nameMayBeId, agentId, ...reach }: JobSearch): Promise<JobRow[]> => {
-  const direct = id ?? (nameMayBeId === true ? name : undefined);
-  const row = direct === undefined ? undefined : await readJob(tx, direct);
-  if (row !== undefined && within(row, reach) && (agentId === undefined || row.agentId === agentId))
-    return id !== undefined && name !== undefined && row.name !== name ? [] : [row];
-  if (id !== undefined || name === undefined || reach.agentIds?.length === 0) return [];
-  return tx.build<JobRow>((db) => {
-    let rows = db.selectFrom('cron_job').select(jobColumns).where('name', '=', name);
-    if (agentId !== undefined) rows = rows.where('agent_id', '=', agentId);
-    if (reach.agentIds !== null) rows = rows.where('agent_id', 'in', [...reach.agentIds]);
-    if (reach.principalId !== null) rows = rows.where('principal_id', '=', reach.principalId);
-    return rows.orderBy('id').limit(11);
-  });
-});
-
-export interface JobPage extends JobReach {
-  readonly agentId?: string | undefined;
-  readonly offset: number;
-  readonly limit: number;
-}
-
-/** A page of jobs in the order of agents and names, and how many there are. */
-export const listJobs = operation('cron.list', async (tx, page: JobPage): Promise<{ rows: JobRow[]; total: number }> => {
-  if (page.agentIds?.length === 0) return { rows: [], total: 0 };
-  // oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
-  const meant = (from: any) => {
-    let rows = from;
-    if (page.agentId !== undefined) rows = rows.where('agent_id', '=', page.agentId);
-    if (page.agentIds !== null) rows = rows.where('agent_id', 'in', [...page.agentIds]);
-    if (page.principalId !== null) rows = rows.where('principal_id', '=', page.principalId);
-    return rows;
-  };
-  const [count] = await tx.build<{ total: number }>((db, sql) => meant(db.selectFrom('cron_job').select(sql<number>`count(*)`.as('total'))));
-  const rows = await tx.build<JobRow>((db) =>
-    meant(db.selectFrom('cron_job').select(jobColumns)).orderBy('agent_id').orderBy('name').orderBy('id').limit(page.limit).offset(page.offset),
-  );
-  return { rows, total: count?.total ?? 0 };
-});
 
 export interface DueSearch {
   readonly atMs: number;
@@ -348,8 +307,10 @@ export const dueJobs = operation('cron.due', async (tx, { atMs, lateAtMs, limit,
   return { onTime: await some(lateAtMs, atMs, limit), late: await some(-1, lateAtMs, lateLimit), nextAtMs: next?.dueAtMs ?? null };
 });
 
-export interface OverdueSearch extends Pick<JobReach, 'principalId'> {
+export interface OverdueSearch {
   readonly agentId: string;
+  /** Null stands for all. */
+  readonly principalId: string | null;
   readonly atMs: number;
   readonly limit: number;
 }
@@ -367,20 +328,4 @@ export const overdueJobs = operation('cron.overdue', async (tx, { agentId, princ
   }),
 );
 
-/** For the strict reading at start: all rows, page by page. */
-export const jobsAfter = operation('cron.after', async (tx, input: { readonly afterId: string; readonly limit: number }): Promise<JobRow[]> =>
-  tx.build((db) => db.selectFrom('cron_job').select(jobColumns).where('id', '>', input.afterId).orderBy('id').limit(input.limit)),
-);
-
-export const cronJobOperations = [
-  addJob,
-  reconcileBuiltIns,
-  changeJob,
-  removeJob,
-  removeAgentJobs,
-  findJobs,
-  listJobs,
-  dueJobs,
-  overdueJobs,
-  jobsAfter,
-];
+export const cronJobOperations = [addJob, reconcileBuiltIns, changeJob, removeJob, removeAgentJobs, dueJobs, overdueJobs];

@@ -44,7 +44,7 @@ const task = workerData as WakeGateTask;
 const say = (report: object): void => parentPort?.postMessage(report);
 
 async function run({ script, language, input, maxLength, maxLines }: WakeGateTask): Promise<'well' | 'overflow'> {
-  const source = language === 'ts' ? stripTypeScriptTypes(script) : script;
+  const source = language === 'ts' ? withoutTypes(script) : script;
   let left = maxLength;
   let lines = maxLines;
   const vm = await QuickJS.create({
@@ -90,6 +90,16 @@ async function run({ script, language, input, maxLength, maxLines }: WakeGateTas
   }
 }
 
+/** What nests too deep overflows the parser, which takes that for a fault of Node and says so in many lines. */
+function withoutTypes(script: string): string {
+  try {
+    return stripTypeScriptTypes(script);
+  } catch (error) {
+    const [line = ''] = (error instanceof Error ? error.message : '').split('\n');
+    throw new Error(error instanceof SyntaxError ? line : 'the TypeScript is nested too deep to be read', { cause: error });
+  }
+}
+
 /** Read from the disk: in the bundle it lies beside this file. */
 function wasmUrl(): URL {
   return import.meta.url.endsWith('.ts') ? new URL(import.meta.resolve('quickjs-wasi/quickjs.wasm')) : new URL('./quickjs.wasm', import.meta.url);
@@ -103,5 +113,5 @@ function minutesWestOf(zone: string, seconds: number): number {
 try {
   say({ ended: await run(task) });
 } catch (error) {
-  say({ failed: (error instanceof Error ? error.message : String(error)).slice(0, 1_000) });
+  say({ failed: (error instanceof Error ? error.message : String(error)).slice(0, 1_000).toWellFormed() });
 }

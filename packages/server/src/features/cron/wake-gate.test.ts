@@ -138,6 +138,39 @@ test('threads end and their memory comes back', async () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(64 * 1024 * 1024);
 });
 
+test('loops of one agent take one thread, so that those of others are run meanwhile', async () => {
+  const ended: string[] = [];
+  const runOf = async (agentId: string, script: string, timeoutMs: number) => {
+    await gate({ script, language: 'js', timeoutMs, input: { ...input, agentId }, signal: new AbortController().signal });
+    ended.push(agentId);
+  };
+  const loops = [1, 2, 3].map(() => runOf('greedy', 'for (;;);', 2_000));
+  await runOf('other', 'print("HEARTBEAT_OK")', 20_000);
+  expect(ended).toEqual(['other']);
+  await Promise.all(loops);
+}, 30_000);
+
+test('a script has 30 seconds at most, and waits for a thread for 60, whatever its job allows', async () => {
+  const timers: { ms: number; run: () => void }[] = [];
+  const bounded = createWakeGate({
+    after(ms, then) {
+      const timer = { ms, run: then };
+      timers.push(timer);
+      return () => void timers.splice(timers.indexOf(timer), 1);
+    },
+  });
+  const loop = () => bounded({ script: 'for (;;);', language: 'js', timeoutMs: 300_000, input, signal: new AbortController().signal });
+  const first = loop();
+  await expect.poll(() => timers.map(({ ms }) => ms)).toEqual([30_000]);
+  const second = loop();
+  await expect.poll(() => timers.map(({ ms }) => ms)).toEqual([30_000, 60_000]);
+  timers[1]?.run();
+  expect(await second).toEqual({ outcome: 'failed_open', logs: '', reason: 'found no thread that was free in time' });
+  timers[0]?.run();
+  expect(await first).toMatchObject({ outcome: 'failed_open', reason: 'ran longer than 30000 ms' });
+  expect(timers).toEqual([]);
+});
+
 test('a job that is stopped stops its script', async () => {
   const stop = new AbortController();
   const clock = createStepClock();

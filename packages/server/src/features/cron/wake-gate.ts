@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
-import { createLanes } from '../../kernel/lane.ts';
+import { createLanes, type Lease } from '../../kernel/lane.ts';
 import { judgeOutput, type WakeGateVerdict } from './wake-gate-verdict.ts';
 
 /** What a script is told, as the frozen global `input`. */
@@ -47,17 +47,37 @@ const Report = z.union([
   z.strictObject({ failed: z.string().max(1_000) }),
 ]);
 
-/** Threads at once; each holds the memory of one sandbox. */
+/** Threads at once; each holds the memory of one sandbox. Those of one agent come one after the other, and agents in turn. */
 const maxThreads = 2;
+/** Whatever a job allows: a script that can only reckon has no use for more, and others wait for its thread. */
+const longestRunMs = 30_000;
+/** A wait for a thread holds a place that other jobs need. */
+const longestWaitMs = 60_000;
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 
 /** `after` calls back once after so many milliseconds and gives what cancels it. */
 export function createWakeGate({ after }: { readonly after: (ms: number, run: () => void) => () => void }): RunWakeGate {
   const threads = createLanes();
-  let runs = 0;
-  return async ({ script, language, timeoutMs, input, signal }) => {
-    runs += 1;
-    using _thread = await threads.acquire({ key: String(runs), group: 'gates', groupLimit: maxThreads, principalId: 'gates', signal });
+
+  /** Undefined when none was free in time. */
+  async function threadFor({ agentId }: WakeGateInput, signal: AbortSignal): Promise<Lease | undefined> {
+    const waited = new AbortController();
+    const cancelWait = after(longestWaitMs, () => waited.abort());
+    try {
+      const either = AbortSignal.any([signal, waited.signal]);
+      return await threads.acquire({ key: agentId, group: 'gates', groupLimit: maxThreads, principalId: agentId, signal: either });
+    } catch (error) {
+      if (signal.aborted || !(error instanceof AppError)) throw error;
+      return undefined;
+    } finally {
+      cancelWait();
+    }
+  }
+
+  return async ({ script, language, timeoutMs: allowedMs, input, signal }) => {
+    using thread = await threadFor(input, signal);
+    if (thread === undefined) return judgeOutput('', 'found no thread that was free in time');
+    const timeoutMs = Math.min(allowedMs, longestRunMs);
     let output = '';
     const outcome = Promise.withResolvers<string | undefined>();
     const task: WakeGateTask = { script, language, input, maxLength, maxLines };

@@ -71,8 +71,8 @@ export interface WorkLimits {
 export interface DurableWork {
   /** One handler for each kind, given before `start`. */
   handle(kind: string, handler: WorkHandler, limits: WorkLimits): void;
-  /** After a commit with `acceptWork`. Only a hint: a sweep finds what was missed. */
-  wake(): void;
+  /** After a commit with `acceptWork` of the kind. Only a hint: a sweep finds what was missed. */
+  wake(kind: string): void;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */
   start(): Promise<void>;
   /** Items of this process that run. */

@@ -1,10 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { Tool } from '../../runtime/tool.ts';
+import { queueSystemEvent } from '../heartbeat/testing/queue-system-event.ts';
 
 /** The same home for one server after the other. */
 let homeDir: string;
@@ -30,6 +32,14 @@ function chargingTool(): Tool {
       return { content: 'charged' };
     },
   };
+}
+
+function rows(text: string): unknown[] {
+  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
+  return db
+    .prepare(text)
+    .all()
+    .map((row) => ({ ...row }));
 }
 
 const start = () =>
@@ -91,4 +101,85 @@ test('a turn that is stopped inside a tool that runs once is marked unknown, and
   const { rows } = await server.client.call('obs.audit.query', { actionType: 'turn.unknown' });
   expect(rows).toMatchObject([{ action: 'turn.unknown', outcome: 'failure', refs: { toolName: 'charge' } }]);
   expect(audited.length).toBeLessThanOrEqual(1);
+});
+
+test.each([
+  ['is suspended', (server: TestServer) => server.client.call('agents.suspend', { agentId: 'scout' })],
+  ['is deleted', (server: TestServer) => server.client.call('agents.delete', { agentId: 'scout' })],
+])('what a stop cut off inside a tool that runs once is unknown also when its agent %s meanwhile, and is not asked for again', async (_, end) => {
+  {
+    await using server = await start();
+    const config = { model: 'mock/mock-fast', tools: { allow: ['charge'] }, heartbeat: { enabled: true } };
+    await server.client.call('agents.create', { agentId: 'scout', config });
+    const folder = join(homeDir, 'workspaces', 'scout');
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, 'HEARTBEAT.md'), '- Charge the card\n');
+    queueSystemEvent(homeDir, { agentId: 'scout', text: 'An order came.', atMs: Date.now() });
+    server.provider.setAnswer(() => ({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }));
+    await server.client.call('heartbeat.trigger', { agentId: 'scout' });
+    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+    await end(server);
+  }
+  await using server = await start();
+  const states = () => rows(`SELECT state FROM work_item WHERE kind = 'heartbeat'`);
+  await expect.poll(states, { timeout: 5_000 }).toEqual([{ state: 'unknown' }]);
+  expect(rows('SELECT state, reserved_nano FROM turn')).toEqual([{ state: 'unknown', reserved_nano: null }]);
+  expect(rows('SELECT * FROM turn_intent')).toEqual([]);
+  expect(rows('SELECT * FROM heartbeat_event')).toEqual([]);
+  const { rows: audits } = await server.client.call('obs.audit.query', { actionType: 'turn.unknown' });
+  expect(audits).toMatchObject([{ outcome: 'failure', refs: { toolName: 'charge' } }]);
+  expect(started).toBe(1);
+});
+
+test('a run of a job that a stop cut off inside a tool that runs once is unknown also when its agent is suspended meanwhile', async () => {
+  {
+    await using server = await start();
+    await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } });
+    await server.client.call('cron.add', {
+      name: 'charge',
+      agentId: 'scout',
+      schedule: { kind: 'every', everyMs: 86_400_000 },
+      payload: { kind: 'agent_turn', message: 'Charge' },
+    });
+    server.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] });
+    await server.client.call('cron.run', { jobName: 'charge', agentId: 'scout' });
+    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+    await server.client.call('agents.suspend', { agentId: 'scout' });
+  }
+  await using server = await start();
+  await expect
+    .poll(async () => (await server.client.call('cron.runs', { jobName: 'charge', agentId: 'scout' })).runs[0], { timeout: 5_000 })
+    .toMatchObject({ status: 'unknown', errorKind: 'owner_lost' });
+  expect(rows(`SELECT state FROM work_item WHERE kind = 'cron'`)).toEqual([{ state: 'unknown' }]);
+  expect(started).toBe(1);
+});
+
+test('a webhook whose mapping is removed after a stop cut its turn off inside a tool that runs once is unknown too', async () => {
+  const withHook = (mappings: { id: string; match: { path: string }; allowUnauthenticated: true }[]) =>
+    startTestServer({
+      homeDir,
+      tools: [chargingTool()],
+      config: {
+        gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] },
+        agents: { default: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } },
+        webhooks: { mappings },
+      },
+    });
+  {
+    await using server = await withHook([{ id: 'orders', match: { path: 'orders' }, allowUnauthenticated: true }]);
+    server.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] });
+    const response = await fetch(`${server.url}/hooks/orders`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"order":1}',
+    });
+    expect(response.status).toBe(200);
+    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+  }
+  await using server = await withHook([]);
+  await expect
+    .poll(() => rows(`SELECT state, error_kind FROM work_item WHERE kind = 'webhook'`), { timeout: 5_000 })
+    .toEqual([{ state: 'unknown', error_kind: 'unknown' }]);
+  expect((await server.client.call('obs.audit.query', { actionType: 'turn.unknown' })).rows).toHaveLength(1);
+  expect(started).toBe(1);
 });

@@ -1,6 +1,7 @@
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AppError } from '../../kernel/app-error.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import { operation } from '../../kernel/db/operation.ts';
 import { openInlineDb } from '../../kernel/db/sqlite/inline.ts';
@@ -17,13 +18,14 @@ const fill = operation('test.fill', async (tx, { count, ...work }: Parameters<ty
 const find = operation('test.find', findWork);
 const holds = operation('test.holds', holdsWork);
 const settle = operation('test.settle', settleWork);
+const endWork = operation('test.end', settleWork);
 const rows = operation('test.rows', async (tx) => (await tx.build((db) => db.selectFrom('work_item').select('id'))).length);
 
 const clock = createStepClock();
 let db: Db;
 let workers: Durable[];
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...durableOperations, accept, fill, find, holds, settle, rows], migrations: durableMigrations });
+  db = await openInlineDb({ operations: [...durableOperations, endWork, accept, fill, find, holds, settle, rows], migrations: durableMigrations });
   workers = [];
 });
 afterEach(async () => {
@@ -34,7 +36,7 @@ afterEach(async () => {
 const limits: WorkLimits = { concurrency: 2, maxAttempts: 3 };
 
 async function worker(bootId: string, handler: WorkHandler, over: Partial<WorkLimits> = {}): Promise<Durable> {
-  const made = createDurable({ db, clock, log: silentLog, bootId });
+  const made = createDurable({ db, clock, log: silentLog, bootId, endWork });
   workers.push(made);
   made.api.handle('mail', handler, { ...limits, ...over });
   await made.api.start();
@@ -82,12 +84,67 @@ test('work beyond the bound of the queue is refused at intake', async () => {
   expect(await db.write(accept, work('wi_0', { key: 'wi_7' }))).toMatchObject({ accepted: false, id: 'wi_7' });
 });
 
+test('a flood of one kind leaves the others their room, and room is there again when some of it was claimed', async () => {
+  await db.write(fill, { ...work('wi'), count: maxWaiting });
+  await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable' });
+  await db.write(fill, { ...work('other'), kind: 'post', count: 10 });
+  const { items, handler, end } = heldHandler();
+  const { api } = await worker('a', handler);
+  await expect.poll(() => items.length).toBe(2);
+  await db.write(fill, { ...work('after'), count: 2 });
+  await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable' });
+  // What is given back waits too, and has its place whatever came meanwhile.
+  for (const { id } of items.slice(0, 2)) end(id, { retryAfterMs: 60_000, errorKind: 'network' });
+  await expect.poll(() => items.length).toBe(4);
+  api.wake('mail');
+  await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable' });
+});
+
+test('what waits is counted when the limit may be reached, and at no other intake', async () => {
+  const counted = async (count: number, id: string) => {
+    const before = process.cpuUsage();
+    await db.write(fill, { ...work(id), count });
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / count;
+  };
+  const first = [await counted(1_000, 'a'), await counted(1_000, 'b')];
+  await db.write(fill, { ...work('between'), count: 6_000 });
+  const later = [await counted(500, 'c'), await counted(500, 'd'), await counted(500, 'e')];
+  // Behind 8,000 a count takes ten times what all the rest does.
+  expect(Math.min(...later)).toBeLessThan(3 * Math.min(...first));
+});
+
+test('a wake for a kind without room looks for nothing', async () => {
+  let looks = 0;
+  const counting: Db = { ...db, read: (op, input) => ((looks += op.name === 'durable.nextAt' ? 1 : 0), db.read(op, input)) };
+  const { items, handler, end } = heldHandler();
+  const made = createDurable({ db: counting, clock, log: silentLog, bootId: 'a', endWork });
+  workers.push(made);
+  made.api.handle('mail', handler, limits);
+  made.api.handle('post', handler, limits);
+  await made.api.start();
+  for (const id of ['wi_1', 'wi_2', 'wi_3']) await db.write(accept, work(id));
+  made.api.wake('mail');
+  await expect.poll(() => items.length).toBe(2);
+  await db.read(rows, undefined);
+  const before = looks;
+  for (let n = 0; n < 20; n += 1) {
+    made.api.wake('mail');
+    await db.read(rows, undefined);
+  }
+  expect(looks - before).toBeLessThanOrEqual(1);
+  made.api.wake('post');
+  await expect.poll(() => looks - before).toBeGreaterThanOrEqual(1);
+  end('wi_1');
+  await expect.poll(() => items.length).toBe(3);
+});
+
 test('runs what is due, as many at once as the kind may, and keeps the result', async () => {
   const { items, handler, end } = heldHandler();
   const { api } = await worker('a', handler);
   for (const id of ['wi_1', 'wi_2', 'wi_3']) await db.write(accept, work(id));
   await db.write(accept, work('wi_later', { notBeforeMs: clock.now() + 10_000 }));
-  api.wake();
+  api.wake('mail');
   await expect.poll(() => items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2']);
   expect(items[0]).toMatchObject({ key: 'wi_1', payload: { to: 'wi_1' }, attempts: 1, resumes: 0, resumed: false, owner: 'a', fence: 1 });
   end('wi_1', { state: 'done', result: { sent: true } });
@@ -166,7 +223,7 @@ test('a stop waits for what runs, then releases it for the next start', async ()
   await expect.poll(() => (clock.advance(30_000), first.items.length)).toBe(2);
   const drained = stopping.drain(5_000);
   await db.write(accept, work('wi_3'));
-  stopping.api.wake();
+  stopping.api.wake('mail');
   first.end('wi_1');
   await expect.poll(() => statusOf('wi_1')).toBe('done');
   clock.advance(5_000);
@@ -204,4 +261,61 @@ test('forgets what ended a week ago', async () => {
   clock.advance(6 * 24 * 3_600_000);
   await expect.poll(() => db.read(rows, undefined)).toBe(1);
   await expect.poll(() => (clock.advance(24 * 3_600_000), db.read(rows, undefined))).toBe(0);
+});
+
+test('what was accepted by a clock that was set back since does not wait for it', async () => {
+  const { items, handler } = heldHandler();
+  const { api } = await worker('a', handler, { concurrency: 3 });
+  const later = clock.now() + 3_600_000;
+  await db.write(accept, work('wi_wait', { notBeforeMs: later }));
+  await db.write(accept, { ...work('wi_1'), atMs: later });
+  await db.write(accept, { ...work('wi_2', { notBeforeMs: later + 5_000 }), atMs: later });
+  api.wake('mail');
+  await expect.poll(() => items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2']);
+});
+
+test('leases are renewed by one timer, also when work ends and begins while they are', async () => {
+  let live = 0;
+  const counting: Clock = {
+    ...clock,
+    after(ms, run) {
+      if (ms !== 20_000) return clock.after(ms, run);
+      let isLive = true;
+      live += 1;
+      const end = () => {
+        if (isLive) live -= 1;
+        isLive = false;
+      };
+      const cancel = clock.after(ms, () => (end(), run()));
+      return () => (end(), cancel());
+    },
+  };
+  const renewed = Promise.withResolvers<undefined>();
+  let renewals = 0;
+  const slow: Db = {
+    ...db,
+    async write(op, input) {
+      const output = await db.write(op, input);
+      if (op.name === 'durable.renew') await ((renewals += 1), renewed.promise);
+      return output;
+    },
+  };
+  const { items, handler, end } = heldHandler();
+  const made = createDurable({ db: slow, clock: counting, log: silentLog, bootId: 'a', endWork });
+  workers.push(made);
+  made.api.handle('mail', handler, limits);
+  await made.api.start();
+  await db.write(accept, work('wi_1'));
+  made.api.wake('mail');
+  await expect.poll(() => items.length).toBe(1);
+  clock.advance(20_000);
+  await expect.poll(() => renewals).toBe(1);
+  end('wi_1');
+  await expect.poll(() => made.api.counts().running).toBe(0);
+  await db.write(accept, work('wi_2'));
+  made.api.wake('mail');
+  await expect.poll(() => items.length).toBe(2);
+  renewed.resolve(undefined);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(live).toBe(1);
 });

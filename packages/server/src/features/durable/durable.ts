@@ -1,9 +1,10 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { DurableWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
-import { claimWork, endWork, nextWorkAt, pruneWork, releaseWork, renewWork, returnWork, takeOverWork } from './store.ts';
+import { claimWork, nextWorkAt, pruneWork, releaseWork, renewWork, returnWork, type Settlement, takeOverWork } from './store.ts';
 
 export interface DurableDeps {
   readonly db: Db;
@@ -11,6 +12,8 @@ export interface DurableDeps {
   readonly log: Log;
   /** Of this run of the daemon: what another one holds is free. */
   readonly bootId: string;
+  /** `settleWork`, with whatever of other features ends with the work. */
+  readonly endWork: Operation<Settlement, boolean>;
 }
 
 export interface Durable extends AsyncDisposable {
@@ -46,7 +49,7 @@ interface Held {
 }
 
 /** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
-export function createDurable({ db, clock, log, bootId }: DurableDeps): Durable {
+export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps): Durable {
   const kinds = new Map<string, Kind>();
   const held = new Map<string, Held>();
   let isStarted = false;
@@ -89,7 +92,7 @@ export function createDurable({ db, clock, log, bootId }: DurableDeps): Durable 
       );
       // The end of one that runs looks again.
       if (free.length === 0) return sweepMs;
-      const nextAtMs = await db.read(nextWorkAt, { kinds: free.map(({ kind }) => kind) });
+      const nextAtMs = await db.read(nextWorkAt, { kinds: free.map(({ kind }) => kind), atMs: clock.now() });
       const atMs = clock.now();
       if (isPaused || isStopping || nextAtMs === null) return sweepMs;
       if (nextAtMs > atMs) return Math.min(sweepMs, nextAtMs - atMs);
@@ -151,6 +154,8 @@ export function createDurable({ db, clock, log, bootId }: DurableDeps): Durable 
   }
 
   function renewLater(): void {
+    // One timer, also when the work of a renewal that is under way ended and other work began.
+    cancelRenew();
     cancelRenew = clock.after(renewMs, () => {
       tending = renew()
         .catch((error: unknown) => log.error({ err: error }, 'Leases could not be renewed'))
@@ -184,7 +189,11 @@ export function createDurable({ db, clock, log, bootId }: DurableDeps): Durable 
       if (isStarted || kinds.has(kind)) throw new RangeError(`the kind ${kind} of work needs one handler, given before the start`);
       kinds.set(kind, { handler, limits, running: 0 });
     },
-    wake: sweep,
+    wake(kind) {
+      const woken = kinds.get(kind);
+      // Without room there is nothing to look for: the end of one that runs looks again.
+      if (woken !== undefined && woken.running < woken.limits.concurrency) sweep();
+    },
     async start() {
       const left = await db.write(takeOverWork, { owner: bootId });
       if (left > 0) log.warn({ left }, 'Work that an earlier run left open goes on');

@@ -12,6 +12,7 @@ import { acceptWork, durableOperations, settleWork } from './store.ts';
 const accept = operation('test.accept', async (tx, works: readonly Parameters<typeof acceptWork>[1][]) => {
   for (const work of works) await acceptWork(tx, work);
 });
+const endWork = operation('test.end', settleWork);
 const end = (claim: WorkClaim) => ({ ...claim, state: 'done' as const, atMs: 1 });
 const finish = operation('test.finish', async (tx, claim: WorkClaim) => settleWork(tx, end(claim)));
 /** The broken build: the owner and its fence are what the row has. */
@@ -40,6 +41,7 @@ class Owner implements AsyncDisposable {
       clock,
       log: silentLog,
       bootId,
+      endWork,
     });
     this.durable.api.handle(
       'mail',
@@ -76,7 +78,7 @@ const clock = createStepClock();
 const perRound = 50;
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...durableOperations, accept, finish, finishUnfenced], migrations: durableMigrations });
+  db = await openInlineDb({ operations: [...durableOperations, endWork, accept, finish, finishUnfenced], migrations: durableMigrations });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -97,7 +99,7 @@ async function lateWrites(round: number, by: typeof finish): Promise<{ stale: nu
     accept,
     Array.from({ length: perRound }, (_, n) => work(n)),
   );
-  await expect.poll(() => (first.durable.api.wake(), first.items.length)).toBe(perRound);
+  await expect.poll(() => (first.durable.api.wake('mail'), first.items.length)).toBe(perRound);
   first.stop();
   clock.advance(61_000);
   await using second = new Owner(db, `second ${round}`);

@@ -3,7 +3,7 @@ import { parseJson } from '../../kernel/json.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import type { Acceptance, NewWork, WorkClaim, WorkEnd, WorkItem, WorkState } from './api.ts';
 
-/** Pieces of work that may wait; more are refused at intake. */
+/** Pieces of work of one kind that may wait; more are refused at intake. A flood of one kind leaves the others their room. */
 export const maxWaiting = 10_000;
 const retryAfterMs = 5_000;
 
@@ -64,12 +64,13 @@ const byKey = query<{ kind: string; key: string }, { id: string; digest: string 
 );
 
 // A state that is bound as a parameter would not be found in the index of that state.
-const waiting = query<{ limit: number }, { count: number }>(({ db, sql, p }) =>
+const waiting = query<{ kind: string; limit: number }, { count: number }>(({ db, sql, p }) =>
   db
     .selectFrom(
       db
         .selectFrom('work_item')
         .select('kind')
+        .where('kind', '=', p('kind'))
         .where(sql<boolean>`state = 'accepted'`)
         .limit(p('limit'))
         .as('queued'),
@@ -78,19 +79,44 @@ const waiting = query<{ limit: number }, { count: number }>(({ db, sql, p }) =>
 );
 
 /**
- * Makes work of what came in, inside the transaction of whatever it comes with. A key that is known makes no second piece.
- * Fails with `unavailable` when too much waits already.
+ * By writing connection and kind, the most that may wait: whatever was accepted or given back since the last count, though some of it
+ * was claimed or rolled back. A count costs more than the rest of an intake, so there is one only when the limit may be reached.
  */
-export async function acceptWork(tx: Tx, { payload, ...work }: NewWork): Promise<Acceptance> {
-  const found = await tx.get(byKey, { kind: work.kind, key: work.key });
-  if (found !== undefined) return { accepted: false, id: found.id, sameDigest: found.digest === work.digest };
-  const queued = await tx.get(waiting, { limit: maxWaiting });
-  if ((queued?.count ?? 0) >= maxWaiting) throw new AppError('unavailable', `Too much work waits already (limit ${maxWaiting})`, { retryAfterMs });
-  await tx.run(insert, { ...work, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? work.atMs });
-  return { accepted: true };
+const mostWaiting = new WeakMap<Tx, Map<string, number>>();
+
+function mostOf(tx: Tx): Map<string, number> {
+  let most = mostWaiting.get(tx);
+  if (most === undefined) mostWaiting.set(tx, (most = new Map()));
+  return most;
 }
 
-interface Settlement extends WorkClaim {
+async function hasRoom(tx: Tx, kind: string): Promise<boolean> {
+  const most = mostOf(tx);
+  if ((most.get(kind) ?? maxWaiting) < maxWaiting) return true;
+  const { count = 0 } = (await tx.get(waiting, { kind, limit: maxWaiting })) ?? {};
+  most.set(kind, count);
+  return count < maxWaiting;
+}
+
+/**
+ * Makes work of what came in, inside the transaction of whatever it comes with. A key that is known makes no second piece.
+ * Fails with `unavailable`, before anything is written, when too much of the kind waits already.
+ */
+export async function acceptWork(tx: Tx, { payload, ...work }: NewWork): Promise<Acceptance> {
+  const { kind, key, digest } = work;
+  if (await hasRoom(tx, kind)) {
+    const row = { ...work, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? work.atMs };
+    if ((await tx.run(insert, row)).changes > 0) {
+      mostOf(tx).set(kind, (mostOf(tx).get(kind) ?? 0) + 1);
+      return { accepted: true };
+    }
+  }
+  const found = await tx.get(byKey, { kind, key });
+  if (found === undefined) throw new AppError('unavailable', `Too much work waits already (limit ${maxWaiting})`, { retryAfterMs });
+  return { accepted: false, id: found.id, sameDigest: found.digest === digest };
+}
+
+export interface Settlement extends WorkClaim {
   readonly state: WorkEnd;
   /** Whatever JSON holds. */
   readonly result?: unknown;
@@ -157,10 +183,11 @@ const putBack = query<WorkClaim & { errorKind: string; notBeforeMs: number }>(({
 /** Gives a piece of work back, to be tried again later; the claim that takes it counts the try. False as with `settleWork`. */
 export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBeforeMs }: Retry): Promise<boolean> {
   const { changes } = await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs });
+  // Which kind it is the claim does not say: one more of each is still the most.
+  for (const [kind, count] of mostOf(tx)) mostOf(tx).set(kind, count + changes);
   return changes > 0;
 }
 
-export const endWork = operation('durable.settle', settleWork);
 export const returnWork = operation('durable.retry', retryWork);
 
 const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
@@ -169,7 +196,8 @@ const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ d
     .select(rowColumns)
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'accepted'`)
-    .where('not_before_ms', '<=', p('atMs'))
+    // What was accepted in the future was so by a clock that was set back since: its times say nothing.
+    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or created_at_ms > ${p('atMs')})`)
     .orderBy('not_before_ms')
     .orderBy('id')
     .limit(p('limit')),
@@ -292,6 +320,16 @@ const soonest = query<{ kind: string }, { atMs: number | null }>(({ db, sql, p }
     .where(sql<boolean>`state = 'accepted'`),
 );
 
+const ofTheFuture = query<{ kind: string; atMs: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select('id')
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'accepted'`)
+    .where('created_at_ms', '>', p('atMs'))
+    .limit(1),
+);
+
 const soonestLapse = query<{ kind: string }, { atMs: number | null }>(({ db, sql, p }) =>
   db
     .selectFrom('work_item')
@@ -301,16 +339,21 @@ const soonestLapse = query<{ kind: string }, { atMs: number | null }>(({ db, sql
 );
 
 /** When there is something to claim of these kinds, also in the past; null when nothing waits. */
-export const nextWorkAt = operation('durable.nextAt', async (tx, input: { readonly kinds: readonly string[] }): Promise<number | null> => {
-  let next: number | null = null;
-  for (const kind of input.kinds) {
-    for (const found of [await tx.get(soonest, { kind }), await tx.get(soonestLapse, { kind })]) {
-      const atMs = found?.atMs ?? null;
-      if (atMs !== null && (next === null || atMs < next)) next = atMs;
+export const nextWorkAt = operation(
+  'durable.nextAt',
+  async (tx, { kinds, atMs: now }: { readonly kinds: readonly string[]; readonly atMs: number }): Promise<number | null> => {
+    let next: number | null = null;
+    for (const kind of kinds) {
+      for (const found of [await tx.get(soonest, { kind }), await tx.get(soonestLapse, { kind })]) {
+        const atMs = found?.atMs ?? null;
+        if (atMs !== null && (next === null || atMs < next)) next = atMs;
+      }
     }
-  }
-  return next;
-});
+    // Only then are there few enough to look at each.
+    if (next !== null && next > now) for (const kind of kinds) if ((await tx.get(ofTheFuture, { kind, atMs: now })) !== undefined) return now;
+    return next;
+  },
+);
 
 const ended = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db.deleteFrom('work_item').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
@@ -350,4 +393,4 @@ export async function findWork(tx: Tx, input: { readonly kind: string; readonly 
   return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
 }
 
-export const durableOperations = [endWork, returnWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];
+export const durableOperations = [returnWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];

@@ -7,6 +7,8 @@ test.each([
   ['  \n', 'ok', ''],
   ['**HEARTBEAT_OK**', 'ok', ''],
   ['`HEARTBEAT_OK`.', 'ok', ''],
+  ['[HEARTBEAT_OK]', 'ok', ''],
+  ['> (HEARTBEAT_OK) \u{2705}', 'ok', ''],
   ['HEARTBEAT_OK: all is well', 'ok', 'all is well'],
   ['All is well.\n\nHEARTBEAT_OK', 'ok', 'All is well'],
   [`HEARTBEAT_OK ${'x'.repeat(301)}`, 'tell', 'x'.repeat(301)],

@@ -17,6 +17,8 @@ const isWordCharacter = (character: string | undefined) => character !== undefin
 export function readAnswer(answer: string, ackMaxChars: number): Answer {
   const text = answer.trim();
   if (text === '') return { kind: 'ok', text };
+  // Whatever marks or signs stand around it.
+  if (bare(text) === acknowledgement) return { kind: 'ok', text: '' };
   const beside = withoutLast(withoutFirst(text));
   if (beside === text) return { kind: 'tell', text };
   return { kind: beside.length <= ackMaxChars ? 'ok' : 'tell', text: beside };
@@ -34,6 +36,14 @@ function withoutLast(text: string): string {
   const begin = end - acknowledgement.length;
   if (!text.endsWith(acknowledgement, end) || isWordCharacter(text[begin - 1])) return text;
   return text.slice(0, skipBack(text, begin));
+}
+
+function bare(text: string): string {
+  let from = 0;
+  let to = text.length;
+  while (from < to && !isWordCharacter(text[from])) from += 1;
+  while (to > from && !isWordCharacter(text[to - 1])) to -= 1;
+  return text.slice(from, to);
 }
 
 /** By hand: a pattern that may begin anywhere takes time that grows with the square of the answer. */

@@ -17,7 +17,7 @@ import { readAnswer } from './answer.ts';
 import type { Coalescer, Occurrence } from './coalescer.ts';
 import type { HeartbeatConfig } from './config.ts';
 import { type Alert, afterFailure, healthy, isStopping } from './health.ts';
-import type { HeartbeatOperations } from './operations.ts';
+import type { BeatEnd, BeatEnding, HeartbeatOperations } from './operations.ts';
 import type { HeartbeatStateRow } from './store.ts';
 
 /** What a beat needs to be gone on with by another process: the message is the same each time. */
@@ -65,6 +65,10 @@ const identity = { principalId: 'system:heartbeat', tokenId: 'system:heartbeat',
 
 export const beatPrincipal = identity.principalId;
 
+/** Between two tries to write an end down that the storage refused. */
+const firstRetryMs = 1_000;
+const longestRetryMs = 60_000;
+
 /** The turn of a beat, and what follows from it. */
 export function createBeats(deps: BeatDeps) {
   const { db, bus, clock, log, coalescer } = deps;
@@ -94,10 +98,10 @@ export function createBeats(deps: BeatDeps) {
       if (signal.aborted) throw error;
       if (!(error instanceof AppError)) log.error({ agentId, err: error }, 'A beat failed');
       const errorKind = error instanceof AppError ? error.code : 'internal';
-      await finish(beat, { kind: 'failed', errorKind, spoke: false }, { item });
+      await finish(beat, { kind: 'failed', errorKind, spoke: false }, { item, signal });
       return 'settled';
     }
-    await finish(beat, result, { isUnknown });
+    await finish(beat, result, { isUnknown, signal });
     return 'settled';
   };
 
@@ -143,8 +147,15 @@ export function createBeats(deps: BeatDeps) {
     return 'settled' as const;
   }
 
-  /** Writes down and announces what a beat came to; what was written down before is not done again. */
-  async function finish(beat: Beat, result: BeatResult, how: { readonly item?: WorkItem; readonly isUnknown?: boolean } = {}): Promise<void> {
+  /**
+   * Writes down and announces what a beat came to; what was written down before is not done again. With a signal it waits for a storage that
+   * refuses, until the daemon stops: given up here, a beat whose turn is settled would be told of now and by the next start, each in its own way.
+   */
+  async function finish(
+    beat: Beat,
+    result: BeatResult,
+    how: { readonly item?: WorkItem; readonly isUnknown?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
     const { id: workId, agentId, occurrence, eventCount } = beat;
     const agent = deps.agents.find(agentId);
     const atMs = clock.now();
@@ -156,7 +167,7 @@ export function createBeats(deps: BeatDeps) {
         ? afterFailure(before, { kind: result.errorKind, atMs, fingerprint: deps.fingerprintOf(agent) }, settings)
         : { state: healthy(before), alert: undefined };
     const messages = settings === undefined ? [] : messagesOf(beat, result, alert, settings, atMs);
-    const { closed, delivered } = await db.write(deps.operations.end, {
+    const ending: BeatEnding = {
       workId,
       agentId,
       // What nobody knows whether it was acted on is not told again.
@@ -166,7 +177,8 @@ export function createBeats(deps: BeatDeps) {
       once: result.kind === 'tell',
       ...(how.item !== undefined && result.kind === 'failed' && { settle: { claim: how.item, errorKind: result.errorKind } }),
       atMs,
-    });
+    };
+    const { closed, delivered } = await writeEnd(ending, how.signal);
     if (closed) {
       if (agent !== undefined) deps.changed(state);
       for (const message of messages) if (delivered.includes(message.id)) deps.inbox.announce(message);
@@ -174,6 +186,32 @@ export function createBeats(deps: BeatDeps) {
     }
     const failure = result.kind === 'failed' ? { errorKind: result.errorKind } : {};
     coalescer.end(occurrence, { status: statusOf(result, isUnknown), eventCount, ...failure });
+  }
+
+  async function writeEnd(ending: BeatEnding, signal: AbortSignal | undefined): Promise<BeatEnd> {
+    for (let waitMs = firstRetryMs; ; waitMs = Math.min(longestRetryMs, 2 * waitMs)) {
+      try {
+        return await db.write(deps.operations.end, ending);
+      } catch (error) {
+        if (signal === undefined || signal.aborted) throw error;
+        log.error({ agentId: ending.agentId, err: error, waitMs }, 'The end of a beat could not be stored; it is tried again');
+      }
+      await pause(waitMs, signal);
+    }
+  }
+
+  /** Rejects when the signal aborts. */
+  async function pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const cancel = clock.after(ms, resolve);
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      await promise;
+    } finally {
+      cancel();
+      signal.removeEventListener('abort', abort);
+    }
   }
 
   function messagesOf(beat: Beat, result: BeatResult, alert: Alert | undefined, settings: HeartbeatConfig, atMs: number): InboxMessage[] {
@@ -199,13 +237,13 @@ export function createBeats(deps: BeatDeps) {
     return settings.showAlerts ? [message('info', result.text)] : [];
   }
 
-  /** Its process ended again and again over it: nobody knows what it has done. */
+  /** Its process ended again and again over it: nobody knows what it has done. What its turn committed is left to the next start. */
   async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
     const { correlationId, lane, reason, startedAtMs, eventCount } = BeatPayload.parse(item.payload);
     const agentId = item.agentId ?? '';
     const occurrence = { correlationId, lane, reason, startedAtMs, agentId };
     coalescer.adopt(occurrence);
-    await finish({ id: item.id, agentId, occurrence, eventCount }, { kind: 'failed', errorKind, spoke: true }, { isUnknown: true });
+    await finish({ id: item.id, agentId, occurrence, eventCount }, { kind: 'failed', errorKind, spoke: true }, { item, isUnknown: true });
   }
 
   return { handler, finish, gaveUp };

@@ -27,16 +27,21 @@ export interface Occurrence {
   readonly lane: WakeLane;
   readonly reason: WakeReason;
   readonly startedAtMs: number;
+  /** Nobody asked for it but the interval. */
+  readonly isPlanned?: boolean;
 }
 
 interface Waiting {
   readonly correlationId: string;
   readonly agentId: Target;
   readonly lane: WakeLane;
-  readonly admittedAtMs: number;
+  admittedAtMs: number;
   reason: WakeReason;
   dueAtMs: number;
   bypassesSpacing: boolean;
+  /** Somebody triggered it by hand, whatever joined it since: no backoff holds it. */
+  isManual: boolean;
+  isPlanned: boolean;
   /** When it is looked at next. */
   lookAtMs: number;
   deferredBy: Deferral | undefined;
@@ -73,6 +78,8 @@ export interface Coalescer {
   end(occurrence: Occurrence, how: Pick<Terminal, 'status' | 'eventCount' | 'errorKind'>): void;
   /** What waits for the agent, or for any, never begins. */
   cancel(agentId: string | undefined, why: NonNullable<Terminal['cancelReason']>): void;
+  /** The clock was set back: what waits waits no longer for it. */
+  setBack(byMs: number): void;
   /** Begins what may begin; gives when to look again, undefined when nothing waits. */
   run(): number | undefined;
   /** When the beat of the agent began that runs. */
@@ -101,6 +108,8 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
     // Beats by the interval have a time of their own already.
     const dueAtMs = reason === 'interval' ? askedMs : Math.max(askedMs, now + debounceMs);
     const earlier = waiting.get(key);
+    const isManual = reason === 'manual';
+    const isPlanned = reason === 'interval';
     if (earlier === undefined) {
       if (waiting.size >= maxWaiting) return undefined;
       const fresh = {
@@ -111,17 +120,25 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
         reason,
         dueAtMs,
         bypassesSpacing,
+        isManual,
+        isPlanned,
         lookAtMs: dueAtMs,
         deferredBy: undefined,
       };
       waiting.set(key, fresh);
       return admitted(fresh, 'new_occurrence');
     }
-    const isMore = priorities[reason] > priorities[earlier.reason] || dueAtMs < earlier.dueAtMs || (bypassesSpacing && !earlier.bypassesSpacing);
+    const isMore =
+      priorities[reason] > priorities[earlier.reason] ||
+      dueAtMs < earlier.dueAtMs ||
+      (bypassesSpacing && !earlier.bypassesSpacing) ||
+      (isManual && !earlier.isManual);
+    earlier.isPlanned &&= isPlanned;
     if (!isMore) return { status: 'coalesced', accepted: false, coalesced: true, ...retained(earlier) };
     earlier.reason = reason;
     earlier.dueAtMs = Math.min(earlier.dueAtMs, dueAtMs);
     earlier.bypassesSpacing ||= bypassesSpacing;
+    earlier.isManual ||= isManual;
     earlier.lookAtMs = earlier.dueAtMs;
     return admitted(earlier, 'occurrence_upgraded');
   }
@@ -150,7 +167,7 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
     const { agentId } = one;
     const soon = now + recheckMs;
     if (isRunning(agentId) || (agentId !== undefined && isBusy(agentId))) return { reason: 'session_busy', untilMs: soon };
-    const backoffMs = agentId === undefined || one.reason === 'manual' ? null : backoffUntil(agentId);
+    const backoffMs = agentId === undefined || one.isManual ? null : backoffUntil(agentId);
     if (backoffMs !== null && backoffMs > now) return { reason: 'backoff', untilMs: backoffMs };
     const recent = recentStarts(agentId, now);
     const last = recent.at(-1);
@@ -211,6 +228,13 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
       }
       if (agentId !== undefined && why === 'agent_deleted') starts.delete(agentId);
     },
+    setBack(byMs) {
+      for (const one of waiting.values()) {
+        one.admittedAtMs -= byMs;
+        one.dueAtMs -= byMs;
+        one.lookAtMs -= byMs;
+      }
+    },
     run() {
       const now = clock.now();
       const due = [...waiting].filter(([, one]) => one.lookAtMs <= now);
@@ -224,8 +248,8 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
           continue;
         }
         waiting.delete(key);
-        const { correlationId, agentId, lane, reason } = one;
-        const occurrence: Occurrence = { correlationId, agentId, lane, reason, startedAtMs: now };
+        const { correlationId, agentId, lane, reason, isPlanned } = one;
+        const occurrence: Occurrence = { correlationId, agentId, lane, reason, startedAtMs: now, isPlanned };
         running.set(correlationId, occurrence);
         start(occurrence);
       }

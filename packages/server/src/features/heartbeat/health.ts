@@ -2,6 +2,7 @@ import type { HeartbeatStateRow } from './store.ts';
 
 /** How long an agent's beats wait after failures in a row. */
 const ladderMs = [30_000, 60_000, 300_000, 900_000, 3_600_000] as const;
+export const longestBackoffMs = ladderMs[4];
 
 /** Failures that the next beat would meet again: of a model call, or codes of the catalogue that a turn was refused with. */
 const permanent: ReadonlySet<string> = new Set([
@@ -42,7 +43,8 @@ export function afterFailure(
   const backoffMs = ladderMs[Math.min(consecutiveErrors, ladderMs.length) - 1] ?? ladderMs[0];
   const stoppedBy = isStopping(kind) ? kind : null;
   const isFirstPermanent = classification === 'permanent' && state.lastErrorKind !== 'permanent';
-  const isCool = state.lastAlertAtMs === null || atMs - state.lastAlertAtMs >= rules.alertCooldownMs;
+  // An alert of the future is of a clock that was set back since.
+  const isCool = state.lastAlertAtMs === null || state.lastAlertAtMs > atMs || atMs - state.lastAlertAtMs >= rules.alertCooldownMs;
   // What stops the beats is told whatever was told before: nothing else would ever tell it.
   const isAlert = stoppedBy !== null || (isCool && (isFirstPermanent || consecutiveErrors >= rules.alertThreshold));
   return {

@@ -11,11 +11,12 @@ import type { TurnsApi } from '../turns/api.ts';
 import type { WorkspaceApi } from '../workspace/api.ts';
 import { type Admission, beatKind, type HeartbeatApi, type Refused, type WakeRequest } from './api.ts';
 import { type BeatPayload, BeatResult, createBeats } from './beat.ts';
+import { isActive } from './active-hours.ts';
 import { beatMessage } from './beat-prompt.ts';
 import { createCoalescer, type Occurrence } from './coalescer.ts';
 import { type HeartbeatConfig, settingsOf } from './config.ts';
 import { nextDue, phaseOf } from './due-times.ts';
-import { healthy, newState } from './health.ts';
+import { healthy, longestBackoffMs, newState } from './health.ts';
 import { createHeartbeatMethods, type HeartbeatMethods } from './methods.ts';
 import type { HeartbeatOperations } from './operations.ts';
 import { forgetHeartbeat, type HeartbeatStateRow, keepState, loadHeartbeats, waitingEvents } from './store.ts';
@@ -71,16 +72,24 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const beginning = new Set<Promise<void>>();
   let isStarted = false;
   let isClosing = false;
+  let lookedAtMs = 0;
   let cancelTimer = () => {};
 
   const settings = (agent: Agent) => settingsOf(deps.config, agent.config.heartbeat);
   const stateOf = (agentId: string) => states.get(agentId) ?? newState(agentId);
 
+  /** Null when it is over, and when it lies further ahead than any: then it is of a clock that was set back since. */
+  function backoffUntil(agentId: string): number | null {
+    const { backoffUntilMs } = stateOf(agentId);
+    const now = clock.now();
+    return backoffUntilMs !== null && backoffUntilMs > now && backoffUntilMs <= now + longestBackoffMs ? backoffUntilMs : null;
+  }
+
   const coalescer = createCoalescer({
     clock,
     bus,
     isBusy: (agentId) => deps.isBusy(deps.targetOf(agentId).ref),
-    backoffUntil: (agentId) => stateOf(agentId).backoffUntilMs,
+    backoffUntil,
     start,
     changed: pump,
   });
@@ -100,6 +109,8 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     fingerprintOf: deps.fingerprintOf,
     stateOf,
     changed(state) {
+      // It was deleted while the end of its beat was written down.
+      if (agents.find(state.agentId) === undefined) return;
       states.set(state.agentId, state);
       if (state.stoppedBy !== null) coalescer.cancel(state.agentId, 'stopped');
       plan(state.agentId);
@@ -126,6 +137,8 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   function pump(): void {
     if (!isStarted || isClosing) return;
     const now = clock.now();
+    if (now < lookedAtMs) setBack(lookedAtMs - now);
+    lookedAtMs = now;
     for (const [agentId, dueAtMs] of due) {
       if (dueAtMs > now) continue;
       slots.set(agentId, dueAtMs);
@@ -136,6 +149,12 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     for (const dueAtMs of due.values()) if (next === undefined || dueAtMs < next) next = dueAtMs;
     cancelTimer();
     cancelTimer = next === undefined ? () => {} : clock.after(Math.max(0, Math.min(next - clock.now(), longestSleepMs)), pump);
+  }
+
+  /** Whatever was reckoned by the clock as it went before lies too far ahead. */
+  function setBack(byMs: number): void {
+    coalescer.setBack(byMs);
+    for (const agentId of due.keys()) plan(agentId);
   }
 
   function start(occurrence: Occurrence): void {
@@ -154,9 +173,15 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   async function begin(occurrence: Occurrence, agentId: string): Promise<void> {
     const agent = agents.find(agentId);
     if (agent === undefined) return coalescer.end(occurrence, { status: 'aborted', eventCount: 0, errorKind: 'agent_unavailable' });
+    const { correlationId, lane, reason, isPlanned = false } = occurrence;
+    const { activeHours } = settings(agent);
+    // It was due within them and comes late: the machine slept, or something held it.
+    if (isPlanned && activeHours !== undefined && !isActive(activeHours, clock.now()))
+      return coalescer.end(occurrence, { status: 'skipped', eventCount: 0 });
     const [checklist, events] = await Promise.all([deps.checklist(agent), db.read(waitingEvents, { agentId })]);
     if (checklist === undefined && events.length === 0) return coalescer.end(occurrence, { status: 'skipped', eventCount: 0 });
-    const { correlationId, lane, reason } = occurrence;
+    // What would be written down for one that was deleted meanwhile, another of its name would find.
+    if (agents.find(agentId) === undefined) return coalescer.end(occurrence, { status: 'aborted', eventCount: 0, errorKind: 'agent_unavailable' });
     const startedAtMs = clock.now();
     const state = { ...stateOf(agentId), lastRunAtMs: startedAtMs, lastSlotMs: slots.get(agentId) ?? stateOf(agentId).lastSlotMs };
     const workId = newId('wi');
@@ -170,14 +195,14 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       ...beatMessage({ prompt: settings(agent).prompt, checklist, events, nowMs: startedAtMs }),
     };
     coalescer.began(agentId, startedAtMs);
+    states.set(agentId, state);
     await db.write(deps.operations.begin, {
       beat: { workId, agentId, correlationId, lane, reason, eventCount, startedAtMs },
       state,
       lastEventId: events.at(-1)?.id ?? 0,
       work: { id: workId, kind: beatKind, key: workId, digest: correlationId, agentId, payload, atMs: startedAtMs },
     });
-    states.set(agentId, state);
-    deps.durable.wake();
+    deps.durable.wake(beatKind);
   }
 
   /** The look at all heartbeats: times are reckoned anew, and what fails is told again. It calls no model. */
@@ -285,6 +310,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       knowsModel: deps.knowsModel,
       settingsOf: settings,
       stateOf,
+      backoffUntil,
       dueOf: (agentId) => due.get(agentId) ?? null,
       runningSince: coalescer.runningSince,
       wake: (agentId, reason) => wake({ agentId, reason }),

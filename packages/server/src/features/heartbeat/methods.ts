@@ -18,6 +18,8 @@ export interface HeartbeatMethodDeps {
   readonly settingsOf: (agent: Agent) => HeartbeatConfig;
   readonly stateOf: (agentId: string) => HeartbeatStateRow;
   readonly dueOf: (agentId: string) => number | null;
+  /** Null when nothing waits after an error. */
+  readonly backoffUntil: (agentId: string) => number | null;
   /** When the beat began that runs now. */
   readonly runningSince: (agentId: string) => number | null;
   readonly wake: (agentId: string, reason: 'manual' | 'wake') => Admission;
@@ -50,7 +52,7 @@ export function createHeartbeatMethods(deps: HeartbeatMethodDeps): HeartbeatMeth
       return {
         agents: agents.map((agent) => {
           const { enabled, intervalMs } = deps.settingsOf(agent);
-          const { lastRunAtMs, consecutiveErrors, backoffUntilMs, lastAlertAtMs, lastErrorKind, stoppedBy } = deps.stateOf(agent.id);
+          const { lastRunAtMs, consecutiveErrors, lastAlertAtMs, lastErrorKind, stoppedBy } = deps.stateOf(agent.id);
           return {
             agentId: agent.id,
             enabled,
@@ -59,7 +61,7 @@ export function createHeartbeatMethods(deps: HeartbeatMethodDeps): HeartbeatMeth
             nextDueAtMs: deps.dueOf(agent.id),
             tickStartedAtMs: deps.runningSince(agent.id),
             consecutiveErrors,
-            backoffUntilMs,
+            backoffUntilMs: deps.backoffUntil(agent.id),
             lastAlertAtMs,
             lastErrorKind,
             stoppedBy,

@@ -222,8 +222,12 @@ export async function openBeats(tx: Tx): Promise<BeatRow[]> {
   return tx.all(beats, {});
 }
 
-const pruneTold = query<{ agentId: string; beforeMs: number }>(({ db, p }) =>
-  db.deleteFrom('heartbeat_told').where('agent_id', '=', p('agentId')).where('at_ms', '<', p('beforeMs')),
+const pruneTold = query<{ agentId: string; beforeMs: number; atMs: number }>(({ db, p }) =>
+  db
+    .deleteFrom('heartbeat_told')
+    .where('agent_id', '=', p('agentId'))
+    // What was told in the future was told by a clock that was set back since.
+    .where((row) => row.or([row('at_ms', '<', p('beforeMs')), row('at_ms', '>', p('atMs'))])),
 );
 const pruneMany = query<{ agentId: string; kept: number }>(({ db, sql, p }) => ({
   compile: () =>
@@ -239,7 +243,7 @@ const insertTold = query<{ agentId: string; digest: string; atMs: number }>(({ d
 
 /** Notes that a text is told; false when it was told within the last 24 hours. Part of `endBeat`. */
 export async function noteTold(tx: Tx, input: { readonly agentId: string; readonly digest: string; readonly atMs: number }): Promise<boolean> {
-  await tx.run(pruneTold, { agentId: input.agentId, beforeMs: input.atMs - toldMs });
+  await tx.run(pruneTold, { agentId: input.agentId, beforeMs: input.atMs - toldMs, atMs: input.atMs });
   const { changes } = await tx.run(insertTold, input);
   await tx.run(pruneMany, { agentId: input.agentId, kept: maxTold });
   return changes > 0;

@@ -80,6 +80,18 @@ test('a token that is bound to agents sees nothing of the others, and bad input 
   await expect((await server.as(['api'])).call('inbox.list', {})).rejects.toMatchObject({ code: 'insufficient_scope' });
 });
 
+test('a full inbox takes new messages also after the clock was set back: those of the future make room', async () => {
+  const db: Db = await openInlineDb({ operations: [...inboxOperations, deliver, deliverMany], migrations: inboxMigrations });
+  await using _ = db;
+  const atMs = 1_790_000_000_000;
+  await db.write(deliverMany, { ...message({ atMs: atMs + 86_400_000 }), id: 'in_z', count: maxKept });
+  for (const text of ['one', 'two']) await db.write(deliver, message({ id: `in_a_${text}`, text, atMs }));
+  const everything = { principalId: null, agentIds: null, unreadOnly: false, before: null, limit: 2 * maxKept };
+  const { rows } = await db.read(listInbox, everything);
+  expect(rows).toHaveLength(maxKept);
+  expect(rows.map(({ text }) => text)).toEqual(expect.arrayContaining(['one', 'two']));
+});
+
 const deliver = operation('test.deliver', inboxDeliver);
 const deliverMany = operation('test.deliverMany', async (tx, { count, ...rest }: InboxMessage & { readonly count: number }) => {
   for (let n = 0; n < count; n += 1) await inboxDeliver(tx, { ...rest, id: `${rest.id}_${String(n).padStart(5, '0')}`, opKey: `${rest.opKey}_${n}` });

@@ -33,12 +33,12 @@ const delivered = query<{ opKey: string }, { digest: string }>(({ db, p }) =>
   db.selectFrom('inbox_message').select('digest').where('op_key', '=', p('opKey')),
 );
 
-const beyond = query<{ principalId: string; kept: number }>(({ db, sql, p }) =>
-  db
-    .deleteFrom('inbox_message')
-    .where(
-      sql<boolean>`id in (select id from inbox_message where principal_id = ${p('principalId')} order by id desc limit 100 offset ${p('kept')})`,
-    ),
+// What came in the future came by a clock that was set back since: its ids say nothing of its age.
+const beyond = query<{ principalId: string; kept: number; atMs: number }>(({ db, sql, p }) =>
+  db.deleteFrom('inbox_message').where(
+    sql<boolean>`id in (select id from inbox_message where principal_id = ${p('principalId')}
+        order by created_at_ms > ${p('atMs')}, id desc limit 100 offset ${p('kept')})`,
+  ),
 );
 
 /**
@@ -50,7 +50,7 @@ export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'acce
   const { id, opKey, digest, source, agentId, conversationRef, principalId, level, atMs } = message;
   const { changes } = await tx.run(insert, { id, opKey, digest, source, agentId, conversationRef, principalId, level, text, atMs });
   if (changes === 0) return (await tx.get(delivered, { opKey }))?.digest === digest ? 'repeated' : 'mismatch';
-  await tx.run(beyond, { principalId, kept: maxKept });
+  await tx.run(beyond, { principalId, kept: maxKept, atMs });
   return 'accepted';
 }
 

@@ -1,6 +1,7 @@
-import type { ResultInput, StoredMessage } from '@gatehouse/contract';
+import type { ConversationScope, ResultInput, StoredMessage } from '@gatehouse/contract';
 import { decodeAttachments, decodeToolColumn } from '../../runtime/stored-message.ts';
 import type { MessageRow } from './api.ts';
+import { tenantId } from './conversation.ts';
 import type { ConversationRow } from './store.ts';
 
 /** Stored money is in 1e-9 dollar; the wire has dollars. */
@@ -12,9 +13,16 @@ export const identityOf = (row: Pick<ConversationRow, 'ref' | 'sessionKey' | 'ag
   agentId: row.agentId,
 });
 
+const scopeOf = ({ agentId, principalId, sessionKey }: ConversationRow): ConversationScope => ({
+  tenantId,
+  agentId,
+  partition: { kind: 'principal-key', principalId, sessionKey },
+});
+
 export function toSummary(row: ConversationRow): ResultInput<'session.list'>['sessions'][number] {
   return {
     ...identityOf(row),
+    conversationScope: scopeOf(row),
     kind: row.kind,
     ...(row.title !== null && { title: row.title }),
     ...(row.forkedFrom !== null && { forkedFrom: row.forkedFrom }),

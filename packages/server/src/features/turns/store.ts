@@ -213,6 +213,28 @@ export async function endOpenTurns(tx: Tx, { atMs, kept }: { readonly atMs: numb
   });
 }
 
+const endOne = query<{ id: string; state: TurnState; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('turn')
+    .set({
+      state: p('state'),
+      finish_reason: 'aborted',
+      ended_at_ms: p('atMs'),
+      cost_nano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
+      reserved_nano: null,
+    })
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`state in ('accepted', 'running')`),
+);
+
+/** The end of a turn whose work ends without it. Part of `endLeftover`. */
+export async function endOpenTurn(
+  tx: Tx,
+  input: { readonly id: string; readonly state: 'aborted' | 'unknown'; readonly atMs: number },
+): Promise<void> {
+  await tx.run(endOne, input);
+}
+
 export interface CacheStatsRow {
   readonly provider: string;
   readonly model: string;

@@ -302,7 +302,7 @@ export function createTurns(deps: TurnsDeps): Turns {
   };
 }
 
-const nothingSaid: PreparedContext = { messages: [], attached: [], tokens: 0, behind: false };
+const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false };
 
 /** The agent as a piece of work wants it. */
 function withWishes(agent: Agent, { timeoutMs = agent.config.turnTimeoutMs, cacheRetention = agent.config.cacheRetention }: DurableTurn): Agent {

@@ -18,6 +18,8 @@ export interface WebhookCall {
 export interface WebhookIntake {
   /** Largest body, in bytes. */
   readonly bodyLimit: number;
+  /** It takes one of few places, whoever sends it: it must come quickly. */
+  readonly isLarge: boolean;
   /**
    * Has the body read and resolves when the delivery is stored, or was before. Fails with `unauthenticated`, `parse_error`, `invalid_params` (the
    * strict shape), `not_found` (no mapping wants the payload) and `unavailable`.

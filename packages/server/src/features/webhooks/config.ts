@@ -32,6 +32,7 @@ export const WebhookMapping = z
           .string()
           .min(1)
           .max(1024)
+          .regex(/^[\w.~!$&'()*+,;=:@%/-]+$/, 'expected what can stand in a path as it is sent: other characters percent-encoded')
           .optional()
           .describe('Path behind `webhooks.path`; slashes at its ends and the case of letters do not count.'),
         source: z.string().min(1).max(256).optional().describe('Value of the field `source` of the payload.'),

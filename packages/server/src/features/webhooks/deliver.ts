@@ -11,7 +11,8 @@ import type { AgentsApi } from '../agents/api.ts';
 import type { DurableWork, NewWork } from '../durable/api.ts';
 import type { HeartbeatApi, SystemEvent } from '../heartbeat/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import { digestFields, keyOf, principalOf } from './identity.ts';
+import { announceDelivery } from './announce.ts';
+import { digestFields, keyOf } from './identity.ts';
 import type { Proven } from './intake.ts';
 import type { Rule } from './rules.ts';
 import { deliveryKind, type DeliveryRow } from './store.ts';
@@ -60,8 +61,8 @@ export function createDeliver(deps: DeliverDeps) {
     return agentId;
   }
 
-  function targetOf({ mapping }: Rule, agentId: string, renderedKey: string): ConversationTarget | undefined {
-    return mapping.action === 'wake' ? undefined : deps.targetOf(agentId, principalOf(mapping.id), keyOf(mapping.id, renderedKey));
+  function targetOf({ mapping, principalId }: Rule, agentId: string, renderedKey: string): ConversationTarget | undefined {
+    return mapping.action === 'wake' ? undefined : deps.targetOf(agentId, principalId, keyOf(principalId, renderedKey));
   }
 
   async function take(delivery: Delivery): Promise<{ readonly id: string; readonly isKnownBody: boolean; readonly isNew: boolean }> {
@@ -106,7 +107,8 @@ export function createDeliver(deps: DeliverDeps) {
     });
     if (!added.isNew) return { id, ...added };
     announceAudit(bus, audit);
-    if (work !== undefined) deps.durable.wake();
+    announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: delivery.isPing ? 'ignored' : isWake ? 'done' : 'accepted' });
+    if (work !== undefined) deps.durable.wake(deliveryKind);
     if (isWake) {
       const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now' });
       if (!admission.accepted && admission.status === 'refused')
@@ -134,7 +136,7 @@ export function createDeliver(deps: DeliverDeps) {
         traceId,
         replayOf: null,
       },
-      principalId: principalOf(rule.mapping.id),
+      principalId: rule.principalId,
     });
     if (isNew && isKnownBody && isSuspicious(proven)) warn(proven);
   }
@@ -154,12 +156,16 @@ export function createDeliver(deps: DeliverDeps) {
 }
 export type Deliver = ReturnType<typeof createDeliver>;
 
-/** What a repeat of a delivery has in common with it (reliability §0.2); null when nothing tells repeats from new ones. */
+/**
+ * What a repeat of a delivery has in common with it (reliability §0.2); null when nothing tells repeats from new ones. What stands before
+ * the dot it shares with all that have its body.
+ */
 function liveKeyOf({ rule, bodyDigest, senderId, timestamp }: Proven): string | null {
   const { id, replay } = rule.mapping;
-  if (replay === 'body') return digestFields('delivery', [id, 'body', bodyDigest]);
-  if (senderId !== undefined) return digestFields('delivery', [id, 'id', senderId, bodyDigest]);
-  return timestamp === undefined ? null : digestFields('delivery', [id, 'time', timestamp, bodyDigest]);
+  const body = digestFields('body', [id, bodyDigest]);
+  if (replay === 'body') return `${body}.`;
+  if (senderId !== undefined) return `${body}.${digestFields('id', [senderId])}`;
+  return timestamp === undefined ? null : `${body}.${digestFields('time', [timestamp])}`;
 }
 
 /** Whether anybody who saw an earlier delivery could have sent this one. */

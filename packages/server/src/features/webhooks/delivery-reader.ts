@@ -22,9 +22,9 @@ const Answer = z.union([
 ]);
 
 /** Reads a delivery, a large one in a thread of its own; how many of those there are at once is bounded by whoever takes in bodies. */
-export async function readOffThread(request: DeliveryRequest, workerUrl: URL = defaultWorkerUrl()): Promise<DeliveryReading | undefined> {
+export async function readOffThread(request: DeliveryRequest, workerUrl?: URL): Promise<DeliveryReading | undefined> {
   if (request.body.length <= inlineBytes) return readDelivery(request);
-  const worker = new Worker(workerUrl, { workerData: request, resourceLimits, env: {}, name: 'delivery' });
+  const worker = new Worker(workerUrl ?? defaultWorkerUrl(), { workerData: request, resourceLimits, env: {}, name: 'delivery' });
   const outcome = Promise.withResolvers<unknown>();
   const tooLarge = (cause?: unknown) =>
     outcome.reject(new AppError('payload_too_large', 'The payload is too large to be read', cause === undefined ? {} : { cause }));

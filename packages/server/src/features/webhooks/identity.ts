@@ -14,9 +14,9 @@ export function principalOf(mappingId: string): string {
 /** A key that is shown as it was rendered; `~` marks those that are not. */
 const plainKey = /^[\x20-\x7d]{1,200}$/;
 
-/** Address of the conversation of a rendered key, in the parts of a session key. Different keys have different ones, whatever they hold. */
-export function keyOf(mappingId: string, rendered: string) {
+/** Address of the conversation of a rendered key of a mapping's principal, in the parts of a session key. Different keys have different ones, whatever they hold. */
+export function keyOf(principalId: string, rendered: string) {
   const shown = rendered.toWellFormed().replace(/[^\x20-\x7d]/g, '_');
   const peerId = plainKey.test(rendered) ? rendered : `${shown.slice(0, 200)}~${digestFields('key', [rendered])}`;
-  return { userId: principalOf(mappingId), channelId: 'webhook', peerId };
+  return { userId: principalId, channelId: 'webhook', peerId };
 }

@@ -7,7 +7,17 @@ import { normalizePath, wantsPath } from './match.ts';
 import { githubBodyBytes } from './presets.ts';
 import type { DeliveryReading, DeliveryRequest } from './read-delivery.ts';
 import { isEnabled, type Rule, strictRule } from './rules.ts';
-import { badSignature, checkTimestamp, type Claim, digestBody, provesBody, readClaim, single } from './signature.ts';
+import {
+  badSignature,
+  checkTimestamp,
+  type Claim,
+  digestBody,
+  type Headers,
+  provesBody,
+  readClaim,
+  type SignaturePolicy,
+  single,
+} from './signature.ts';
 
 /** A delivery that is known to come from whom it says, and for which rule it is. */
 export interface Proven {
@@ -64,13 +74,14 @@ export function createIntake({ config, rules, clock, accept }: IntakeDeps): Webh
       if (claim !== undefined) claims.set(rule, claim);
     }
     if (claims.size === 0) throw badSignature();
-    const isGithub = [...claims.keys()].some(({ mapping }) => mapping.preset === 'github');
+    const isGithub = [...claims].some(([{ mapping }, { signatures }]) => mapping.preset === 'github' && signatures.length > 0);
     const bodyLimit = isGithub ? Math.max(githubBodyBytes, config.maxBodyBytes) : config.maxBodyBytes;
     const length = single(call.headers, 'content-length');
-    // Whoever does not say how much will come is held to the common limit.
+    // Whoever does not sign, or does not say how much will come, is held to the common limit.
     const isLarge = length !== undefined && Number(length) > config.maxBodyBytes && Number(length) <= bodyLimit;
     return {
       bodyLimit: isLarge ? bodyLimit : config.maxBodyBytes,
+      isLarge,
       async receive(read) {
         if (bodies >= maxBodies || (isLarge && largeBodies >= maxLargeBodies))
           throw new AppError('unavailable', 'Too many deliveries arrive at the moment', { retryAfterMs });
@@ -90,11 +101,11 @@ export function createIntake({ config, rules, clock, accept }: IntakeDeps): Webh
 
   async function prove(call: WebhookCall, wanted: readonly Rule[], claims: ReadonlyMap<Rule, Claim>, body: Buffer): Promise<Proven> {
     const proven = new Set<Rule>();
-    const known = new Map<string, boolean>();
+    // Of one request, rules of one policy claim the same.
+    const known = new Map<SignaturePolicy, boolean>();
     for (const [rule, claim] of claims) {
-      const id = JSON.stringify([rule.policy, claim.prefix]);
-      const holds = known.get(id) ?? (await provesBody(claim, body));
-      known.set(id, holds);
+      const holds = known.get(rule.policy) ?? (await provesBody(claim, body));
+      known.set(rule.policy, holds);
       if (holds) proven.add(rule);
     }
     if (proven.size === 0) throw badSignature();
@@ -137,28 +148,26 @@ function idIn({ headers }: WebhookCall): string | undefined {
 const secretHeader = /auth|cookie|token|secret|signature|api-?key|password|credential/;
 
 function requestOf(call: WebhookCall, rules: readonly Rule[], body: Buffer, nowMs: number): DeliveryRequest {
-  const proof = new Set(rules.flatMap(({ policy }) => (policy.kind === 'hmac' ? [policy.header] : [])));
-  const headers = Object.entries(call.headers).flatMap(([name, values]) =>
-    values === undefined || proof.has(name) || secretHeader.test(name) ? [] : [[name, values.join(', ')] as const],
-  );
   return {
-    rules: rules.map(readingRule),
+    rules: rules.map(({ reading }) => reading),
     body,
     isForm: rules.some(({ mapping }) => mapping.preset === 'github') && isForm(call),
     isStrict: call.isStrict,
     context: {
-      headers: Object.fromEntries(headers),
-      query: Object.fromEntries(new URLSearchParams(call.search)),
+      headers: rules.some(({ readsHeaders }) => readsHeaders) ? readableHeaders(call.headers, rules) : {},
+      query: call.search === '' ? {} : Object.fromEntries(new URLSearchParams(call.search)),
       path: call.path.replace(/^\/+|\/+$/g, ''),
       now: new Date(nowMs).toISOString(),
     },
   };
 }
 
-/** Of a rule, what reading a delivery needs. */
-export function readingRule({ mapping }: Rule): DeliveryRequest['rules'][number] {
-  const { id, match, preset, sessionKey, messageTemplate, dedupeKey } = mapping;
-  return { id, match, preset, sessionKey, messageTemplate, dedupeKey };
+function readableHeaders(all: Headers, rules: readonly Rule[]): Record<string, string> {
+  const proof = new Set(rules.flatMap(({ policy }) => (policy.kind === 'hmac' ? [policy.header] : [])));
+  const headers = Object.entries(all).flatMap(([name, values]) =>
+    values === undefined || proof.has(name) || secretHeader.test(name) ? [] : [[name, values.join(', ')] as const],
+  );
+  return Object.fromEntries(headers);
 }
 
 function isForm({ headers }: WebhookCall): boolean {

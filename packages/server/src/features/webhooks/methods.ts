@@ -7,8 +7,6 @@ import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { WebhooksConfig } from './config.ts';
 import type { Deliver } from './deliver.ts';
 import { readOffThread } from './delivery-reader.ts';
-import { principalOf } from './identity.ts';
-import { readingRule } from './intake.ts';
 import { normalizePath, wantsPath, wantsSource } from './match.ts';
 import { isEnabled, type Rule } from './rules.ts';
 import { DeliveryResult } from './run-delivery.ts';
@@ -75,7 +73,7 @@ export function createWebhookMethods(
       if (row.ownState === 'ignored') throw new AppError('precondition_failed', 'There was nothing to do for this delivery');
       const agentId = deliver.agentOf(rule, row.agentId);
       const { conversationRef: ref, sessionKey } = row;
-      const target = ref === null || sessionKey === null ? undefined : { ref, sessionKey, agentId, principalId: principalOf(row.mappingId) };
+      const target = ref === null || sessionKey === null ? undefined : { ref, sessionKey, agentId, principalId: rule.principalId };
       const { id } = await deliver.take({
         rule,
         agentId,
@@ -95,7 +93,7 @@ export function createWebhookMethods(
       const lowered = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
       const context = { headers: lowered, query: {}, path, now: new Date(clock.now()).toISOString() };
       // Whatever the payload says, it is this mapping that is tried.
-      const only = { ...readingRule(rule), match: {} };
+      const only = { ...rule.reading, match: {} };
       const reading = await readOffThread({ rules: [only], body, isForm: false, isStrict: false, context });
       if (reading === undefined) throw new AppError('internal', 'A rule without conditions did not match');
       const source = valueAt(payload, ['source']);

@@ -1,10 +1,18 @@
 import { presetNames, type PresetName, strictId, type WebhookMapping, type WebhooksConfig } from './config.ts';
+import { principalOf } from './identity.ts';
+import type { ReadingRule } from './read-delivery.ts';
 import type { SignaturePolicy } from './signature.ts';
 
 /** One rule with all defaults put in. */
 export interface Rule {
   readonly mapping: WebhookMapping;
+  /** The same one for all rules that ask for the same. */
   readonly policy: SignaturePolicy;
+  /** Who its turns belong to. */
+  readonly principalId: string;
+  readonly reading: ReadingRule;
+  /** Whether reading a delivery looks at its headers. */
+  readonly readsHeaders: boolean;
   /** Made of a preset of the configuration or for the strict route, not written as a mapping. */
   readonly isBuiltIn: boolean;
 }
@@ -17,10 +25,14 @@ export function rulesOf(config: WebhooksConfig): readonly Rule[] {
   const presets = presetNames.filter((name) => config.presets.includes(name)).map((preset) => presetMapping(preset, config));
   const catchAll = config.mappings.findIndex(({ match, preset }) => match.path === undefined && preset === undefined);
   const at = catchAll === -1 ? config.mappings.length : catchAll;
+  const policies = new Map<string, SignaturePolicy>();
   const toRule = (mapping: WebhookMapping, isBuiltIn: boolean): Rule => {
     const path = mapping.match.path ?? (isBuiltIn ? undefined : mapping.preset);
     const match = path === undefined ? mapping.match : { ...mapping.match, path };
-    return { mapping: { ...mapping, match }, policy: policyOf(mapping, config), isBuiltIn };
+    const own = policyOf(mapping, config);
+    const policy = policies.get(JSON.stringify(own)) ?? own;
+    policies.set(JSON.stringify(policy), policy);
+    return ruleOf({ ...mapping, match }, policy, isBuiltIn);
   };
   return [
     ...config.mappings.slice(0, at).map((mapping) => toRule(mapping, false)),
@@ -32,7 +44,19 @@ export function rulesOf(config: WebhooksConfig): readonly Rule[] {
 /** What takes a delivery of the strict route that no mapping wants. */
 export function strictRule(config: WebhooksConfig): Rule {
   const mapping = plainMapping(strictId, { path: strictId });
-  return { mapping, policy: policyOf(mapping, config), isBuiltIn: true };
+  return ruleOf(mapping, policyOf(mapping, config), true);
+}
+
+function ruleOf(mapping: WebhookMapping, policy: SignaturePolicy, isBuiltIn: boolean): Rule {
+  const { id, match, preset, sessionKey, messageTemplate, dedupeKey } = mapping;
+  return {
+    mapping,
+    policy,
+    principalId: principalOf(id),
+    reading: { id, match, preset, sessionKey, messageTemplate, dedupeKey },
+    readsHeaders: preset === 'github' || [sessionKey, messageTemplate, dedupeKey].some((template) => template?.includes('headers')),
+    isBuiltIn,
+  };
 }
 
 function presetMapping(preset: PresetName, config: WebhooksConfig): WebhookMapping {

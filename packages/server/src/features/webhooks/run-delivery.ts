@@ -5,8 +5,9 @@ import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { WorkHandler, WorkItem } from '../durable/api.ts';
+import type { WorkHandler, WorkItem, WorkState } from '../durable/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
+import { announceDelivery } from './announce.ts';
 import type { Rule } from './rules.ts';
 import { hasExpressions } from './template.ts';
 
@@ -39,6 +40,10 @@ export function createRunDelivery(deps: {
   readonly ruleOf: (mappingId: string) => Rule | undefined;
   readonly turns: Pick<TurnsApi, 'durable'>;
 }): { readonly run: WorkHandler; readonly gaveUp: (item: WorkItem, errorKind: string) => Promise<void> } {
+  function announce({ key: deliveryId }: WorkItem, { mappingId: mapping, target: { agentId } }: DeliveryWork, state: WorkState): void {
+    announceDelivery(deps, { deliveryId, mapping, agentId, state });
+  }
+
   function failed({ key, id }: WorkItem, mappingId: string, errorKind: string): void {
     deps.log.warn({ deliveryId: key, workId: id, mapping: mappingId, errorKind }, 'The turn of a webhook failed');
     deps.bus.emit('system:error', {
@@ -54,9 +59,11 @@ export function createRunDelivery(deps: {
       const { mapping } = deps.ruleOf(work.mappingId) ?? {};
       if (mapping === undefined) {
         failed(item, work.mappingId, 'mapping_removed');
+        announce(item, work, 'failed');
         return { state: 'failed', errorKind: 'mapping_removed' };
       }
       const { id: workId, owner, fence } = item;
+      announce(item, work, 'running');
       try {
         const outcome = await deps.turns.durable(
           {
@@ -82,17 +89,21 @@ export function createRunDelivery(deps: {
           },
           callOf(work, item, signal),
         );
-        if (outcome.settled && outcome.state !== 'done' && outcome.state !== 'accepted')
-          failed(item, mapping.id, outcome.failure?.kind ?? outcome.state);
+        if (!outcome.settled) return 'settled';
+        announce(item, work, outcome.state);
+        if (outcome.state !== 'done' && outcome.state !== 'accepted') failed(item, mapping.id, outcome.failure?.kind ?? outcome.state);
         return 'settled';
       } catch (error) {
         // What a busy or suspended agent refuses now it may take later; everything else is for the log of the work itself.
         if (!(error instanceof AppError) || signal.aborted) throw error;
+        announce(item, work, 'accepted');
         return { retryAfterMs: waitMs(item), errorKind: error.code };
       }
     },
     async gaveUp(item, errorKind) {
-      failed(item, DeliveryWork.parse(item.payload).mappingId, errorKind);
+      const work = DeliveryWork.parse(item.payload);
+      failed(item, work.mappingId, errorKind);
+      announce(item, work, 'failed');
     },
   };
 }

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { AppError } from '../../kernel/app-error.ts';
 
 export type HmacAlgorithm = 'sha256' | 'sha384' | 'sha512';
@@ -98,13 +98,24 @@ export function single(headers: Headers, name: string): string | undefined {
   return values?.length === 1 ? values[0] : undefined;
 }
 
+/** Made once for each policy: what a text costs to become a key is paid for each digest otherwise. */
+const keys = new WeakMap<SignaturePolicy, KeyObject>();
+
+function keyOf(policy: Exclude<SignaturePolicy, { readonly kind: 'none' }>): KeyObject {
+  let key = keys.get(policy);
+  if (key === undefined) {
+    const { kind, secret } = policy;
+    key = createSecretKey(kind === 'standard' ? Buffer.from(secret.slice(secretPrefix.length), 'base64') : Buffer.from(secret));
+    keys.set(policy, key);
+  }
+  return key;
+}
+
 /** Whether the raw bytes carry the signature that is claimed; compared in constant time. */
 export async function provesBody(claim: Claim, body: Buffer): Promise<boolean> {
   const { policy } = claim;
   if (policy.kind === 'none') return true;
-  const isStandard = policy.kind === 'standard';
-  const key = isStandard ? Buffer.from(policy.secret.slice(secretPrefix.length), 'base64') : policy.secret;
-  const hmac = createHmac(isStandard ? 'sha256' : policy.algorithm, key).update(claim.prefix);
+  const hmac = createHmac(policy.kind === 'standard' ? 'sha256' : policy.algorithm, keyOf(policy)).update(claim.prefix);
   await inSlices(body, (slice) => hmac.update(slice));
   const expected = hmac.digest();
   let isEqual = false;
@@ -114,9 +125,10 @@ export async function provesBody(claim: Claim, body: Buffer): Promise<boolean> {
 
 /** SHA-256 of the raw bytes: unlike the text of a signature it has one form. */
 export async function digestBody(body: Buffer): Promise<string> {
-  const hash = createHash('sha256');
-  await inSlices(body, (slice) => hash.update(slice));
-  return hash.digest('base64url');
+  if (body.length <= sliceBytes) return hash('sha256', body, 'base64url');
+  const digest = createHash('sha256');
+  await inSlices(body, (slice) => digest.update(slice));
+  return digest.digest('base64url');
 }
 
 async function inSlices(body: Buffer, take: (slice: Buffer) => unknown): Promise<void> {

@@ -17,7 +17,7 @@ export interface DeliveryRow {
   readonly action: 'agent' | 'wake';
   /** Null when its work says how it stands. */
   readonly ownState: 'done' | 'ignored' | null;
-  /** What a repeat has in common with it; null when every one is new. */
+  /** What a repeat has in common with it, behind what all of its body have, and a dot; null when every one is new. */
   readonly liveKey: string | null;
   readonly senderId: string | null;
   readonly bodyDigest: string;
@@ -52,14 +52,15 @@ const columns = [
   'received_at_ms as receivedAtMs',
 ] as const;
 
-const letGo = query<{ liveKey: string; beforeMs: number }>(({ db, p }) =>
-  db.updateTable('webhook_delivery').set({ live_key: null }).where('live_key', '=', p('liveKey')).where('received_at_ms', '<=', p('beforeMs')),
+const byLiveKey = query<{ liveKey: string }, { id: string; receivedAtMs: number }>(({ db, p }) =>
+  db.selectFrom('webhook_delivery').select(['id', 'received_at_ms as receivedAtMs']).where('live_key', '=', p('liveKey')),
 );
-const repeat = query<{ liveKey: string }>(({ db, sql, p }) =>
+const letGo = query<{ id: string }>(({ db, p }) => db.updateTable('webhook_delivery').set({ live_key: null }).where('id', '=', p('id')));
+const repeat = query<{ id: string }>(({ db, sql, p }) =>
   db
     .updateTable('webhook_delivery')
     .set({ repeats: sql`repeats + 1` })
-    .where('live_key', '=', p('liveKey')),
+    .where('id', '=', p('id')),
 );
 const insert = query<DeliveryRow>(({ db, p }) =>
   db.insertInto('webhook_delivery').values({
@@ -82,27 +83,36 @@ const insert = query<DeliveryRow>(({ db, p }) =>
     received_at_ms: p('receivedAtMs'),
   }),
 );
-const sameBody = query<{ mappingId: string; bodyDigest: string; sinceMs: number }, { id: string }>(({ db, p }) =>
+const sameBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { id: string }>(({ db, p }) =>
   db
     .selectFrom('webhook_delivery')
     .select('id')
-    .where('mapping_id', '=', p('mappingId'))
-    .where('body_digest', '=', p('bodyDigest'))
+    .where('live_key', '>=', p('fromKey'))
+    .where('live_key', '<', p('beforeKey'))
     .where('received_at_ms', '>', p('sinceMs'))
-    .where('replay_of', 'is', null)
     .limit(1),
 );
 
-/** False: the same delivery is there already, and only its count of repeats grew. Part of the operation that makes work of it. */
-export async function addDelivery(tx: Tx, row: DeliveryRow): Promise<{ readonly isNew: boolean; readonly isKnownBody: boolean }> {
-  const { liveKey, mappingId, bodyDigest, receivedAtMs } = row;
-  if (liveKey !== null) {
-    await tx.run(letGo, { liveKey, beforeMs: receivedAtMs - sameMs });
-    if ((await tx.run(repeat, { liveKey })).changes > 0) return { isNew: false, isKnownBody: true };
-  }
-  const isKnownBody = (await tx.get(sameBody, { mappingId, bodyDigest, sinceMs: receivedAtMs - sameMs })) !== undefined;
+/** Whether the same delivery is there already; then its count of repeats grows. One that is too old stands for the key no more. */
+export async function noteRepeat(tx: Tx, { liveKey, receivedAtMs }: Pick<DeliveryRow, 'liveKey' | 'receivedAtMs'>): Promise<boolean> {
+  const found = liveKey === null ? undefined : await tx.get(byLiveKey, { liveKey });
+  if (found === undefined) return false;
+  const isOld = found.receivedAtMs <= receivedAtMs - sameMs;
+  await tx.run(isOld ? letGo : repeat, { id: found.id });
+  return !isOld;
+}
+
+/** Stores a delivery that is no repeat, and says whether its body came before under another key. Part of the operation that makes work of it. */
+export async function addDelivery(tx: Tx, row: DeliveryRow): Promise<{ readonly isKnownBody: boolean }> {
+  const isKnownBody = row.liveKey !== null && (await knowsBody(tx, row.liveKey, row.receivedAtMs - sameMs));
   await tx.run(insert, row);
-  return { isNew: true, isKnownBody };
+  return { isKnownBody };
+}
+
+/** `/` is the character behind the dot, and in no digest. */
+async function knowsBody(tx: Tx, liveKey: string, sinceMs: number): Promise<boolean> {
+  const body = liveKey.slice(0, liveKey.indexOf('.'));
+  return (await tx.get(sameBody, { fromKey: `${body}.`, beforeKey: `${body}/`, sinceMs })) !== undefined;
 }
 
 const byId = query<{ id: string }, DeliveryRow>(({ db, p }) => db.selectFrom('webhook_delivery').select(columns).where('id', '=', p('id')));

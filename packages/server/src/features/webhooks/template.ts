@@ -15,6 +15,29 @@ const maxExpressions = 200;
 /** Longest text that one expression gives. */
 const maxValueLength = 16_384;
 
+/** Text as it stands, or the path of a value; without a path it is empty, but counts. */
+type Piece = string | { readonly path: readonly string[] | undefined };
+
+/** By template: there are as many as the configuration has. */
+const known = new Map<string, readonly Piece[]>();
+
+function piecesOf(template: string): readonly Piece[] {
+  let pieces = known.get(template);
+  if (pieces === undefined) known.set(template, (pieces = cut(template)));
+  return pieces;
+}
+
+function cut(template: string): Piece[] {
+  const pieces: Piece[] = [];
+  let at = 0;
+  for (const { 0: whole, 1: braces = '', 2: expression = '', index } of template.matchAll(expressions)) {
+    pieces.push(template.slice(at, index), { path: braces.length > 2 ? undefined : partsOf(expression.trim()) });
+    at = index + whole.length;
+  }
+  pieces.push(template.slice(at));
+  return pieces;
+}
+
 /**
  * Renders a template (http-gateway.md §4.8): data in, text out. What cannot be looked up is empty, objects are JSON, and
  * what was filled in is not looked at again. At most `maxLength` characters.
@@ -22,13 +45,18 @@ const maxValueLength = 16_384;
 export function renderTemplate(template: string, context: TemplateContext, maxLength: number): string {
   let left = maxExpressions;
   let room = maxLength;
-  const text = template.replace(expressions, (_, braces: string, expression: string) => {
+  let text = '';
+  for (const piece of piecesOf(template)) {
+    if (typeof piece === 'string') {
+      text += piece;
+      continue;
+    }
     left -= 1;
-    if (left < 0 || room <= 0 || braces.length > 2) return '';
-    const value = printValue(lookUp(expression.trim(), context)).slice(0, Math.min(maxValueLength, room));
+    if (left < 0 || room <= 0 || piece.path === undefined) continue;
+    const value = printValue(lookUp(piece.path, context)).slice(0, Math.min(maxValueLength, room));
     room -= value.length;
-    return value;
-  });
+    text += value;
+  }
   return text.slice(0, maxLength).toWellFormed();
 }
 
@@ -48,9 +76,7 @@ function partsOf(expression: string): string[] | undefined {
   return parts;
 }
 
-function lookUp(expression: string, context: TemplateContext): unknown {
-  const parts = partsOf(expression);
-  if (parts === undefined) return undefined;
+function lookUp(parts: readonly string[], context: TemplateContext): unknown {
   const [first = '', ...rest] = parts;
   if (rest.length === 0 && (first === 'path' || first === 'now')) return context[first];
   if (first === 'headers' || first === 'query') return rest.length === 1 ? ownValue(context[first], rest[0] ?? '') : undefined;

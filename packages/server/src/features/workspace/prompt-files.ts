@@ -96,7 +96,7 @@ export function createPromptFiles({
     async checklist(agent) {
       try {
         const file = await known(agent.workspaceDir, 'HEARTBEAT.md', agent.config.workspace.maxFileChars, undefined);
-        return file === undefined || saysNothing(file.text) || isUntouched(file.text) ? undefined : withoutMarker(file.text);
+        return file === undefined || saysNothing(file.text) || isUntouched(file.text) ? undefined : hideSecrets(withoutMarker(file.text));
       } catch (error) {
         log.warn({ agentId: agent.id, err: error }, 'The checklist of a workspace could not be read');
         return undefined;

@@ -1,7 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { EventPayload, WebhookDelivery } from '@gatehouse/contract';
 import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { Webhook } from 'standardwebhooks';
@@ -388,6 +390,24 @@ describe('limits and statuses', () => {
     const broken = `${large.slice(0, -1)},`;
     expect((await send(server, 'github', broken, { ...headers, 'x-hub-signature-256': `sha256=${sign(broken)}` })).status).toBe(400);
     expect((await send(server, 'github', Buffer.alloc(26_214_401), headers)).status).toBe(413);
+  });
+
+  it('large bodies of strangers take the places of large ones only as long as they come quickly', async () => {
+    const announce = () => {
+      const socket = net.connect(Number(new URL(server.url).port), '127.0.0.1');
+      const answer = text(socket);
+      const head = ['POST /hooks/github HTTP/1.1', 'host: localhost', 'content-length: 25000000', `x-hub-signature-256: sha256=${'a'.repeat(64)}`];
+      socket.on('error', () => {}).write(`${head.join('\r\n')}\r\n\r\n{`);
+      return answer;
+    };
+    const begun = performance.now();
+    const strangers = [announce(), announce()];
+    const large = JSON.stringify({ repository: { full_name: 'ada/behind' }, filler: 'x'.repeat(2_000_000) });
+    const sendLarge = () =>
+      send(server, 'github', large, { 'x-hub-signature-256': `sha256=${sign(large)}`, 'x-github-event': 'push', 'x-github-delivery': 'behind-1' });
+    for (const answer of await Promise.all(strangers)) expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(await answerOf(await sendLarge())).toEqual(received('github'));
   });
 
   it('refuses a stranger without reading what he sends', async () => {

@@ -8,13 +8,17 @@ import { sendJson } from '../reply.ts';
 
 /** Senders of webhooks are machines on good lines; who takes longer holds a place that others need. */
 const wholeMs = 10_000;
+/** Before its last byte anybody can have sent a large body: who dawdles over it must not keep out those who do not. */
+const largeBytesPerSec = 1_048_576;
 
 /** `POST /hooks/webhook` and `POST /hooks/{path}` (http-gateway.md §4.8): 200 once the delivery is stored. */
 export function createHookRoutes({ webhooks }: { readonly webhooks: WebhooksApi }) {
   const receive = async (call: HttpCall, path: string, isStrict: boolean): Promise<void> => {
     const { search, remoteAddress, traceId, incoming } = call;
     const intake = webhooks.open({ path, isStrict, headers: incoming.headersDistinct, search, remoteAddress, traceId });
-    const { mapping } = await intake.receive(() => readBody(call, intake.bodyLimit, { wholeMs }));
+    const { mapping } = await intake.receive(() =>
+      readBody(call, intake.bodyLimit, intake.isLarge ? { wholeMs, bytesPerSec: largeBytesPerSec } : { wholeMs }),
+    );
     const answer: z.output<typeof WebhookReceived> = { received: true, mapping };
     sendJson(call, 200, answer);
   };

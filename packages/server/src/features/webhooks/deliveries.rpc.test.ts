@@ -1,0 +1,24 @@
+import { startTestServer } from '@gatehouse/testkit';
+import { expect, test } from 'vitest';
+
+test('where a delivery stands is told as it changes', async () => {
+  await using server = await startTestServer({
+    config: {
+      webhooks: { presets: ['github'], mappings: [{ id: 'rest' }, { id: 'beat', match: { path: 'beat' }, action: 'wake' }] },
+    },
+  });
+  const heard = server.heard('webhook:delivery');
+  const test = (mapping: string, headers = {}) => server.client.call('webhooks.test', { mapping, headers, run: true });
+  const statesOf = (id: string | null) => heard.filter(({ deliveryId }) => deliveryId === id).map(({ state }) => state);
+  const { deliveryId: turn } = await test('rest');
+  await expect.poll(() => statesOf(turn)).toEqual(['accepted', 'running', 'done']);
+  expect(heard[0]).toMatchObject({ mapping: 'rest', agentId: 'default', timestamp: expect.any(Number) });
+  const { deliveryId: ping } = await test('github', { 'x-github-event': 'ping' });
+  expect(statesOf(ping)).toEqual(['ignored']);
+  const { deliveryId: beat } = await test('beat');
+  expect(statesOf(beat)).toEqual(['done']);
+  server.provider.queue({ status: 400, error: { message: 'no' } });
+  const { deliveryId: failing } = await test('rest');
+  await expect.poll(() => statesOf(failing)).toEqual(['accepted', 'running', 'failed']);
+  expect((await server.client.call('webhooks.deliveries', {})).deliveries.find(({ deliveryId }) => deliveryId === failing)?.state).toBe('failed');
+});

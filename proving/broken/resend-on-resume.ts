@@ -1,0 +1,39 @@
+import { buildIn } from './patch.ts';
+
+/** What a run has to tell is sent before its end is written down, and under a new name each time: who goes on with the run sends it again. */
+buildIn({
+  name: 'resend-on-resume',
+  module: 'features/cron/runner.ts',
+  replace: [
+    {
+      from: 'const done = await db.write(deps.finish, {\n      ...plan,',
+      to: `if (plan.inbox !== undefined) await db.write(deps.finish, plan);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    const done = await db.write(deps.finish, {
+      ...plan,
+      inbox: undefined,
+      sent: true,`,
+    },
+  ],
+});
+buildIn({
+  name: 'resend-on-resume',
+  module: 'features/cron/finish.ts',
+  replace: [
+    { from: "opKey: `cron:${executionId}`,\n      digest: hash('sha256', text),", to: "opKey: newId('op'),\n      digest: hash('sha256', text)," },
+  ],
+});
+buildIn({
+  name: 'resend-on-resume',
+  module: 'finish-occurrence.ts',
+  replace: [
+    {
+      from: 'async (tx, { claim, end, dependency, defaultMaxErrors, inbox, conversation, systemEvent }: Finish): Promise<Finished | undefined> => {',
+      to: `async (tx, { claim, end, dependency, defaultMaxErrors, inbox, conversation, systemEvent, sent }: any): Promise<Finished | undefined> => {
+    if (inbox !== undefined && sent !== true) {
+      await inboxDeliver(tx, inbox);
+      return undefined;
+    }`,
+    },
+  ],
+});

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { freshSeed } from './lib/random.ts';
+import { proveSentOnce, sendings } from './r2-sent-once.ts';
+
+const seed = freshSeed();
+
+test('what is sent outward is sent once, through kills at any moment', async () => {
+  const { sent, unknown, kills, ...report } = await proveSentOnce({
+    rounds: 5,
+    seed,
+    until: (soFar) => sendings.every((kind) => soFar.sent[kind] > 0) && soFar.unknown > 0,
+  });
+  expect(report).toEqual({ seed, doubled: [], missing: [], untrue: [] });
+  for (const kind of sendings) expect(sent[kind], `${kind}, ${kills} kills, seed ${seed}`).toBeGreaterThan(0);
+  expect(unknown, `${kills} kills, seed ${seed}`).toBeGreaterThan(0);
+}, 180_000);
+
+test('builds that send again what they resume are caught: into the inbox, and by a tool', async () => {
+  const inbox = await proveSentOnce({ rounds: 3, seed, broken: 'resend-on-resume', until: ({ doubled }) => doubled.length > 0 });
+  expect(inbox.doubled.join('\n'), `seed ${seed}`).toMatch(/times in the inbox/);
+  const tool = await proveSentOnce({ rounds: 3, seed, broken: 'missing-intent', until: ({ doubled }) => doubled.length > 0 });
+  expect(tool.doubled.join('\n'), `seed ${seed}`).toMatch(/was posted [2-9] times/);
+}, 240_000);
