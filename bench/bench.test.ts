@@ -1,17 +1,21 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../e2e/lib/browser.ts';
 import { judge, judgeAll, readBudgets, type Goal } from './lib/budgets.ts';
 import { Measures } from './lib/measures.ts';
 import { reference, type ReferenceOptions, startReference, startUpstream, type Subject } from './lib/targets.ts';
 import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { runCompletions, type Samples } from './scenarios/completions.ts';
+import { runCrowd } from './scenarios/crowd.ts';
 import { bareEvents, runFanout } from './scenarios/fanout.ts';
+import { runGraphs } from './scenarios/graphs.ts';
 import { runHeld } from './scenarios/held.ts';
 import { historyProduct, runHistory } from './scenarios/history.ts';
 import { runHooks } from './scenarios/hooks.ts';
 import { runSchedule } from './scenarios/schedule.ts';
 import { runTools } from './scenarios/tools.ts';
 import { runLoop } from './scenarios/loop.ts';
+import { runPages } from './scenarios/pages.ts';
 import { runSoak } from './scenarios/soak.ts';
 
 const goal: Goal = { id: 'X', what: 'x', measure: 'x', unit: '×', better: 'lower', must: 2, stretch: 1 };
@@ -247,6 +251,57 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
       await upstream.stop();
     }
   });
+
+  it('catches a build whose graphs cost more than as many turns', async () => {
+    const upstream = await startUpstream();
+    // Threads read the environment, not the arguments.
+    const broken = { env: { NODE_OPTIONS: `--import ${join(import.meta.dirname, 'broken', 'slow-runs.ts')}`, SLOW_MS: '10' } };
+    try {
+      const size = { rounds: 1, graphs: 1, ms: 200, settleMs: 200, product: broken };
+      expect(await verdictOn('graphs beyond/turns', (measures) => runGraphs({ upstream, ...size }, measures))).toBe('missed');
+    } finally {
+      await upstream.stop();
+    }
+  });
+
+  it('catches a build in which callers wait for sub-agents, that holds on to memory, and whose event loop stands still', async () => {
+    const upstream = await startUpstream();
+    const broken = breakage('held-up', { WAIT_MS: '400', KEEP_KB: '4096', BLOCK_MS: '75' });
+    try {
+      const size = { upstreamUrl: upstream.url, rounds: 1, delayMs: 1_000, turns: 20, settleMs: 200 };
+      const verdicts = await verdictsOn((measures) => runCrowd({ ...size, product: broken }, measures));
+      expect(['turn p99', 'held p99.9', 'rss kept'].map((what) => verdicts.get(`crowd ${what}`))).toEqual(['missed', 'missed', 'missed']);
+    } finally {
+      await upstream.stop();
+    }
+  }, 60_000);
+
+  it('catches a build that lets only half of the sub-agents work at once', async () => {
+    const upstream = await startUpstream();
+    const narrow = { sections: { security: { agentToAgent: { graphMaxConcurrency: 10, graphMaxGlobalSubAgents: 100 } } } };
+    try {
+      const size = { upstreamUrl: upstream.url, rounds: 1, delayMs: 300, turns: 20, settleMs: 200 };
+      expect(await verdictOn('crowd open', (measures) => runCrowd({ ...size, product: narrow }, measures))).toBe('missed');
+    } finally {
+      await upstream.stop();
+    }
+  }, 60_000);
+
+  it.skipIf(chromiumPath === undefined)(
+    'catches pages that keep whoever uses them waiting',
+    async () => {
+      const upstream = await startUpstream();
+      const busy = 'for (const end = performance.now() + 400; performance.now() < end;);';
+      const script = `for (const type of ['click', 'keydown']) addEventListener(type, () => { ${busy} }, true);`;
+      try {
+        const verdicts = await verdictsOn((measures) => runPages({ upstreamUrl: upstream.url, rounds: 1, delayMs: 1_500, script }, measures));
+        expect(['task', 'input'].map((what) => verdicts.get(`pages ${what}`))).toEqual(['missed', 'missed']);
+      } finally {
+        await upstream.stop();
+      }
+    },
+    120_000,
+  );
 
   it('catches a build that pays too much for each reader of an event', async () => {
     const bare = await startReference({ name: 'bare', file: 'bare-events.ts' });

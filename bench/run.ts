@@ -10,21 +10,24 @@ import { product, reference, startReference, startUpstream, type Product, type T
 import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { completionNames, runCompletions, type CompletionName, type Samples } from './scenarios/completions.ts';
 import { runConversations } from './scenarios/conversations.ts';
+import { runCrowd } from './scenarios/crowd.ts';
 import { bareEvents, productEvents, runFanout } from './scenarios/fanout.ts';
+import { runGraphs } from './scenarios/graphs.ts';
 import { heldKinds, runHeld } from './scenarios/held.ts';
 import { historyProduct, runHistory } from './scenarios/history.ts';
 import { runHooks } from './scenarios/hooks.ts';
 import { runLoop } from './scenarios/loop.ts';
+import { runPages } from './scenarios/pages.ts';
 import { runRpc } from './scenarios/rpc.ts';
 import { runSchedule } from './scenarios/schedule.ts';
 import { runSoak } from './scenarios/soak.ts';
 import { runIdle, runStart } from './scenarios/start.ts';
 import { runTools } from './scenarios/tools.ts';
 
-const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory,tools,hooks,schedule] [--scenarios json16,json1] [--reference-only]
+const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory,tools,hooks,schedule,graphs,crowd,pages] [--scenarios json16,json1] [--reference-only]
 
---quick           about four minutes; goals are judged with the tolerance of budgets.json (the default)
---full            about sixteen minutes; writes bench/RESULTS.md
+--quick           about six minutes; goals are judged with the tolerance of budgets.json (the default)
+--full            about twenty minutes; writes bench/RESULTS.md
 --only            some parts; nothing is written
 --scenarios       some completions; nothing is written
 --reference-only  without the product: F is compared with R, to see that the rig works`;
@@ -44,6 +47,9 @@ const parts = [
   'tools',
   'hooks',
   'schedule',
+  'graphs',
+  'crowd',
+  'pages',
 ] as const;
 const { values } = parseArgs({
   options: {
@@ -77,6 +83,9 @@ const hookSize = values.full
 const scheduleSize = values.full
   ? { starts: 9, idles: 3, idleMs: 20_000, ticks: 7, tickMs: 6_000 }
   : { starts: 3, idles: 1, idleMs: 20_000, ticks: 3, tickMs: 4_000 };
+const graphSize = values.full ? { rounds: 7, graphs: 25, ms: 1_000 } : { rounds: 3, graphs: 10, ms: 600 };
+const crowdSize = values.full ? { rounds: 5, delayMs: 4_000, turns: 200 } : { rounds: 2, delayMs: 3_000, turns: 100 };
+const pageSize = values.full ? { rounds: 3, delayMs: 4_000 } : { rounds: 1, delayMs: 3_000 };
 const root = join(import.meta.dirname, '..');
 const say = (text: string): void => console.error(text);
 
@@ -236,7 +245,22 @@ try {
     const homes = { agents: 500, jobs: 2_000, few: 20, settleMs: size.settleMs };
     schedule = await runSchedule({ upstream, floor, ...homes, ...scheduleSize }, measures);
   }
-  figures = { ...load, start, loop, soak, history, conversations, tools, hooks, schedule };
+  let graphs: Figures['graphs'] = [];
+  if (only.includes('graphs') && subject) {
+    say('graphs');
+    graphs = await runGraphs({ upstream, settleMs: size.settleMs, ...graphSize }, measures);
+  }
+  let crowd: Figures['crowd'] = [];
+  if (only.includes('crowd') && subject) {
+    say('crowd');
+    crowd = await runCrowd({ upstreamUrl: upstream.url, settleMs: size.settleMs, ...crowdSize }, measures);
+  }
+  let pages: Figures['pages'] = [];
+  if (only.includes('pages') && subject) {
+    say('pages');
+    pages = await runPages({ upstreamUrl: upstream.url, ...pageSize }, measures);
+  }
+  figures = { ...load, start, loop, soak, history, conversations, tools, hooks, schedule, graphs, crowd, pages };
 } finally {
   await upstream.stop();
   subject?.dispose();

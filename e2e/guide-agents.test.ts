@@ -7,31 +7,20 @@ import { type FakeAnswer, type FakeProvider, startFakeProvider } from '../packag
 import { type Daemon, root, startDaemon } from '../proving/lib/daemon.ts';
 import { freePort, makeHome, removeHome } from '../proving/lib/home.ts';
 import { findCommand } from '../tools/system-packages.mjs';
+import { readGuide, shellOf } from './lib/guide.ts';
 
 // What docs/guide/agents.md tells a newcomer to paste, pasted: only the model is played, and the package of the MCP
 // server comes from this repository in place of the registry.
 const run = promisify(execFile);
 const missing = findCommand('bwrap') === undefined;
-const guide = await readFile(join(root, 'docs/guide/agents.md'), 'utf8');
+const guide = await readGuide('agents.md');
 
 let place: string;
 let provider: FakeProvider;
 let daemon: Daemon;
 let env: NodeJS.ProcessEnv;
 
-/** The fenced blocks of the section under a heading. */
-function blocks(heading: string, language: 'sh' | 'yaml'): string[] {
-  const section = guide.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
-  return [...section.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(([, name]) => name === language).map(([, , body = '']) => body);
-}
-
-async function paste(heading: string): Promise<string> {
-  const [block = ''] = blocks(heading, 'sh');
-  expect(block).not.toBe('');
-  const { stdout } = await run('bash', ['-ec', block], { cwd: root, env, timeout: 60_000 });
-  return stdout;
-}
-
+const paste = (heading: string) => guide.paste(env, heading);
 const calls = (name: string, args: object): FakeAnswer => ({ toolCalls: [{ id: `call_${name}`, name, arguments: JSON.stringify(args) }] });
 /** What the model was shown last. */
 const shown = () => JSON.stringify(provider.requests.at(-1)?.body);
@@ -42,18 +31,12 @@ beforeAll(async () => {
   const home = join(place, '.gatehouse');
   const server = '@modelcontextprotocol/server-memory';
   await mkdir(home, { mode: 0o700 });
-  await writeFile(join(home, 'config.yaml'), blocks('Settings', 'yaml').join('\n'), { mode: 0o600 });
+  await writeFile(join(home, 'config.yaml'), guide.blocks('Settings', 'yaml').join('\n'), { mode: 0o600 });
   await copyPackages(server, join(home, 'mcp'));
   provider = await startFakeProvider();
   const port = await freePort();
   daemon = await startDaemon({ home, port, workingDir: place, env: { OPENAI_API_KEY: 'sk-of-the-guide', OPENAI_BASE_URL: provider.url } });
-  env = {
-    PATH: process.env['PATH'] ?? '',
-    HOME: place,
-    GATEHOUSE_URL: `http://127.0.0.1:${port}`,
-    GATEHOUSE_TOKEN: daemon.token,
-    npm_config_update_notifier: 'false',
-  };
+  env = shellOf(place, daemon);
 });
 afterAll(async () => {
   await daemon?.kill();
@@ -94,7 +77,7 @@ test.skipIf(missing)('it uses an MCP server', { timeout: 60_000 }, async () => {
 
 test.skipIf(missing)('it asks before a risky command, and runs what was approved', { timeout: 60_000 }, async () => {
   provider.queue(calls('exec', { argv: ['wc', '-l', 'documents/bills.txt'] }), { text: 'Two lines.' });
-  const [first = '', second = ''] = blocks('It asks before a risky command', 'sh');
+  const [first = '', second = ''] = guide.blocks('It asks before a risky command', 'sh');
   const waiting = spawn('bash', ['-ec', first], { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => waiting.once('close', resolve));
   let said = '';

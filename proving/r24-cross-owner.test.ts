@@ -17,6 +17,11 @@ test('a build that does not ask for the owner is caught', async () => {
   expect(wrong.filter((line) => line.includes(' × none'))).toEqual([]);
 });
 
+test('a build that shows the runs of sub-agents to everybody is caught', async () => {
+  const { wrong } = await proveCrossOwner({ pairs: 0, only: 'session.run', seed, broken: 'runs-for-anyone' });
+  expect(wrong.filter((line) => line.startsWith('session.run_status runId × rpc '))).not.toEqual([]);
+});
+
 test('a build that takes longer for what it hides is caught', async () => {
   const { wrong } = await proveCrossOwner({ pairs: 25, only: 'session.e', seed, broken: 'slow-for-strangers' });
   expect(

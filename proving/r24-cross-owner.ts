@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Agent } from 'node:http';
 import type { TokenScope } from '@gatehouse/contract';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { type Estate, makeEstate, secretsOf } from './lib/estate.ts';
+import { closeEstate, type Estate, makeEstate, secretsOf } from './lib/estate.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { type Ask, type Kind, namedThings, type Place, readsWithoutIds } from './lib/named-things.ts';
@@ -66,7 +66,22 @@ const opensSocket = ({ scopes }: Column): boolean =>
   scopes !== undefined && (scopes.length === 0 || scopes.some((one) => ['ws', 'rpc', 'admin', '*'].includes(one)));
 
 /** What operators see of everybody. Stored responses and receipts are the caller's alone. */
-const seenByOperators: readonly Kind[] = ['conversation', 'key', 'medium', 'memory', 'summary', 'approval', 'job'];
+const seenByOperators: readonly Kind[] = [
+  'conversation',
+  'key',
+  'medium',
+  'memory',
+  'summary',
+  'approval',
+  'job',
+  'run',
+  'held run',
+  'root',
+  'lease',
+  'graph',
+  'held graph',
+  'saved graph',
+];
 
 /** What is expected: the same as for what is not there, or the thing itself. Undefined: nothing follows from who asks. */
 function expected({ kind, risk }: Place, column: Column): 'same' | 'reaches' | undefined {
@@ -100,7 +115,10 @@ export async function proveCrossOwner(options: {
     },
     elsewhere: { model: 'local/test-model' },
   };
-  await writeConfig(home, proofConfig(provider.url, { gateway: { tokens }, agents, approvals: { rules: [{ tools: ['ls'], action: 'ask' }] } }));
+  await writeConfig(home, {
+    ...proofConfig(provider.url, { gateway: { tokens }, agents, approvals: { rules: [{ tools: ['ls'], action: 'ask' }] } }),
+    security: { agentToAgent: { subagentContext: { maxChildrenPerAgent: 20, maxQueuedPerAgent: 1000 } } },
+  });
   let daemon: Daemon | undefined;
   try {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
@@ -163,7 +181,12 @@ class Matrix implements R24Report {
   }
 
   #estate(): Promise<Estate> {
-    return makeEstate({ port: this.#daemon.port, token: owner.secret ?? '', operator: this.#daemon.token, agent: this.#agent }, (this.#counter += 1));
+    return makeEstate(this.#owner, (this.#counter += 1));
+  }
+
+  get #owner() {
+    const { home, port, token: operator } = this.#daemon;
+    return { home, port, token: owner.secret ?? '', operator, agent: this.#agent };
   }
 
   async #compare(place: Place, column: Column, id: string, estate: Estate, socket: RpcSocket | undefined): Promise<void> {
@@ -196,11 +219,7 @@ class Matrix implements R24Report {
     for (const ask of readsWithoutIds(estate.word)) {
       this.cells['lists'] = (this.cells['lists'] ?? 0) + 1;
       const { text } = await this.#ask(ask, column);
-      this.#tells(
-        `${ask.method ?? ask.path} × ${column.name}`,
-        column.name === 'admin-of-agent' ? text.replaceAll(estate.ids.medium ?? '', '') : text,
-        estate,
-      );
+      this.#tells(`${ask.method ?? ask.path} × ${column.name}`, column.name === 'admin-of-agent' ? withoutOwn(text, estate) : text, estate);
     }
   }
 
@@ -254,8 +273,9 @@ class Matrix implements R24Report {
       return;
     }
     const answer = await this.#ask(place.ask(id), owner);
-    const denied = answer.text.includes('Insufficient scope');
+    const denied = answer.text.includes('Insufficient scope') || answer.text.includes('only an admin may name it');
     const { text, status } = denied ? await this.#ask(place.ask(id), { name: 'operator', secret: this.#daemon.token }) : answer;
+    if (estate !== shared) await closeEstate(this.#owner, estate);
     this.controls += 1;
     // A key that was used for another request is found, too.
     if (failed({ text, status }) && !(place.kind === 'receipt' && status === 409))
@@ -303,6 +323,10 @@ class Matrix implements R24Report {
   }
 }
 
+/** What an admin of one agent is told rightly: media, which belong to no agent, and what it has named itself in calls that are audited. */
+const withoutOwn = (text: string, { ids }: Estate): string =>
+  [ids.medium, ids.root, ids.lease].reduce<string>((left, id) => left.replaceAll(id ?? '\0', ''), text);
+
 /** Headers that tell of the request, not of what was asked for. */
 const ownHeaders: ReadonlySet<string> = new Set(['date', 'x-request-id', 'ratelimit-remaining', 'ratelimit-reset']);
 
@@ -311,7 +335,7 @@ function plain({ status, headers, text }: Answer, id: string): string {
   const same = text
     .replaceAll(id, '<id>')
     .replaceAll(encodeURIComponent(id), '<id>')
-    .replaceAll(/\b(req|cv|tn|resp|msg|md|chatcmpl|ar|ap)_[A-Za-z0-9_-]+/g, '<$1>')
+    .replaceAll(/\b(req|cv|tn|resp|msg|md|chatcmpl|ar|ap|sr|gr|sg|ls)_[A-Za-z0-9_-]+/g, '<$1>')
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\b|\b[0-9a-f]{32}\b/g, '<uuid>')
     .replaceAll(/~[0-9a-f]{12}\b/g, '<fork>')
     .replaceAll(/\b1[0-9]{9}([0-9]{3})?\b/g, '<time>');

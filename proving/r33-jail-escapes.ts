@@ -6,12 +6,13 @@ import * as z from 'zod';
 import { type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, operatorToken, pause, startDaemon } from './lib/daemon.ts';
 import { type Escape, escapes } from './lib/escapes.ts';
+import { scriptEscapes, scriptOf } from './lib/script-escapes.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { ailmentOf, rssMb } from './lib/process.ts';
 import { proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** R33: a command reaches nothing outside of its jail, and takes no more than it is given. */
+/** R33: a command, and a script of `orchestrate`, reaches nothing outside of its jail, and takes no more than it is given. */
 export interface R33Report {
   readonly programs: number;
   /** What came out otherwise than it must, each in one line. */
@@ -35,6 +36,8 @@ const Messages = z.object({ messages: z.array(z.object({ role: z.string(), conte
 export async function proveJailEscapes(options: {
   /** Names of programs; all otherwise. Without a jail only the harmless ones are run. */
   readonly only?: readonly string[];
+  /** The same programs as scripts, and those that misuse what scripts are given; else commands. */
+  readonly asScripts?: boolean;
   readonly broken?: string;
   readonly progress?: (line: string) => void;
 }): Promise<R33Report> {
@@ -52,15 +55,22 @@ export async function proveJailEscapes(options: {
         return { text: 'done' };
       }
       toldAt = performance.now();
-      const { argv, stdin } = escape;
-      return { toolCalls: [{ id: 'call_1', name: 'exec', arguments: JSON.stringify({ argv, timeoutMs, ...(stdin !== undefined && { stdin }) }) }] };
+      return { toolCalls: [{ id: 'call_1', ...callOf(escape) }] };
     },
   });
+  const callOf = (program: Escape) => {
+    if (options.asScripts === true)
+      return { name: 'orchestrate', arguments: JSON.stringify({ script: scriptOf(program), language: 'js', timeoutMs }) };
+    const { argv, stdin } = program;
+    return { name: 'exec', arguments: JSON.stringify({ argv, timeoutMs, ...(stdin !== undefined && { stdin }) }) };
+  };
   await writeConfig(home, {
-    ...proofConfig(provider.url, { agents: { default: { name: 'Gate', model: 'local/test-model', tools: { profile: 'coding' } } } }),
+    ...proofConfig(provider.url, {
+      agents: { default: { name: 'Gate', model: 'local/test-model', tools: { profile: 'coding', allow: ['web_fetch'] } } },
+    }),
     exec: { memoryMb: 256, processes: 64, cpuSeconds: 5, fileMb: 16 },
     // What the gate would ask about is run all the same: this is about the jail alone.
-    approvals: { rules: [{ tools: ['exec'], action: 'auto', tainted: true }] },
+    approvals: { rules: [{ tools: ['exec', 'orchestrate', 'web_fetch'], action: 'auto', tainted: true }] },
   });
   await mkdir(join(workspace, 'skills'), { recursive: true, mode: 0o700 });
   await writeFile(join(workspace, 'SOUL.md'), soul);
@@ -101,7 +111,8 @@ export async function proveJailEscapes(options: {
     await run('nothing');
     const beforeMb = rssMb(daemon.pid);
     const { pid } = daemon;
-    const all = Object.entries(escapes({ outside, port: tcpPort, victim: victim.pid ?? 0, daemon: pid, home }));
+    const around = { outside, port: tcpPort, victim: victim.pid ?? 0, daemon: pid, home };
+    const all = Object.entries({ ...escapes(around), ...(options.asScripts === true && scriptEscapes(around)) });
     const chosen = all.filter(
       ([name, { harmless }]) => (options.only?.includes(name) ?? true) && (options.broken === undefined || harmless === true),
     );
@@ -117,7 +128,9 @@ export async function proveJailEscapes(options: {
         if (result.tookMs > timeoutMs + graceMs) found.push(`it ended after ${Math.round(result.tookMs)} ms, of ${timeoutMs}`);
         if (result.text.includes(secret)) found.push('it has read what is outside');
         if (result.text.includes(operatorToken) || result.text.includes('openai-compatible')) found.push('it has read secrets of the daemon');
-        if (!/exit code|ended by|stopped|could not/.test(result.text)) found.push(`its command was refused: ${result.text.slice(0, 200)}`);
+        if (result.text.includes('GIVEN: ')) found.push(`it was given ${/GIVEN: ([^\\"]*)/.exec(result.text)?.[1]}`);
+        if (!/exit code|ended by|stopped|could not|\[(?:ok|timeout|stdout_cap|nonzero_exit|killed)\b/.test(result.text))
+          found.push(`its command was refused: ${result.text.slice(0, 200)}`);
       }
       const ailment = await ailmentOf(daemon, beforeMb, maxHeldMb);
       if (ailment !== '') found.push(ailment);
@@ -151,6 +164,8 @@ export async function proveJailEscapes(options: {
     );
     if (top.some((entry) => entry.name !== 'SOUL.md')) found.push('it has changed the root of the workspace');
     if ((await readdir(join(workspace, 'skills'))).length > 0) found.push('it has planted a skill');
+    const data = await readdir(join(workspace, 'data')).catch((): string[] => []);
+    if (data.includes('late')) found.push('it was given something after its end');
     if (connections > 0) found.push(`it has made ${connections} connections`);
     connections = 0;
     if (victim.exitCode !== null || victim.signalCode !== null) {

@@ -15,6 +15,7 @@ import { doorProofs } from './run-doors.ts';
 import { hookProofs } from './run-hooks.ts';
 import { loadProofs } from './run-load.ts';
 import { ownerProofs } from './run-owners.ts';
+import { teamProofs } from './run-teams.ts';
 import { timeProofs } from './run-time.ts';
 
 /** `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. */
@@ -77,6 +78,7 @@ const proofs: Proofs = {
   ...hookProofs({ seed, progress }),
   ...ownerProofs({ seed, progress }),
   ...timeProofs({ seed, progress }),
+  ...teamProofs({ seed, progress }),
 };
 
 function problems(report: R1Report): string[] {

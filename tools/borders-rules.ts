@@ -25,7 +25,7 @@ export const zones: readonly Zone[] = [
     files: /^packages\/dashboard\/(src\/|vite\.config\.ts$)/,
     may: ['client'],
     mayTypes: ['contract'],
-    external: ['marked', 'react', 'react-dom/client', 'vite'],
+    external: ['@xyflow/react', 'marked', 'react', 'react-dom/client', 'vite'],
   },
   { name: 'testkit', files: /^packages\/testkit\/src\//, may: ['contract', 'client', 'server'] },
   { name: 'kernel', files: /^packages\/server\/src\/kernel\//, may: ['contract'] },
@@ -56,6 +56,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     from: /^proving\/(r7-claimed-once|lib\/cron-claimer)\.ts$/,
     to: /^packages\/server\/src\/(kernel\/db\/sqlite\/inline|storage|claim-occurrence|finish-occurrence|features\/(cron|durable)\/[a-z-]+)\.ts$/,
     reason: 'several processes on one database are what the daemon, which locks its folder, does not let happen',
+  },
+  {
+    from: /^proving\/lib\/stale-(owner|work)\.ts$/,
+    to: /^packages\/server\/src\/(kernel\/db\/(db|sqlite\/inline)|[a-z-]+|features\/[a-z-]+\/(api|store))\.ts$/,
+    reason: 'two owners of one piece of work on one database are what the daemon, which locks its folder, does not let happen',
   },
   {
     from: /^proving\/lib\/outward-ground\.ts$/,

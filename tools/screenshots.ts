@@ -63,6 +63,7 @@ async function fillMemory(product: Product): Promise<string> {
   return conversationRef;
 }
 
+const watching = 'Watch the first ten builds and tell which are slow.';
 const planFile = '# The move\n\n1. Copy the caches\n2. Switch the name\n3. Watch the first ten builds\n';
 
 /** What the pages of an agent and of approvals show; the calls wait until the product ends. */
@@ -107,6 +108,44 @@ async function fillSchedule(product: Product): Promise<void> {
   await product.call('webhooks.test', { mapping: 'github', payload, headers: { 'x-github-event': 'issues' }, run: true });
 }
 
+const tideWords = [
+  '**Yes, within limits.** A barrage turns twice a day, whatever the weather.\n\n- predictable for years ahead\n- costly to build, cheap to run',
+  'Against it speaks what the silt does to the turbines, and to those who live from the mud.',
+];
+
+/** What the pages on delegation show; the last builds are watched until the product ends. Returns the graph that asks. */
+async function fillTeams(product: Product): Promise<string> {
+  const nodes = [
+    { node_id: 'research', task: 'Collect what is known about ${TOPIC}.', agent: 'scout' },
+    { node_id: 'figures', task: 'Collect the figures on ${TOPIC}.', agent: 'scout' },
+    {
+      node_id: 'debate',
+      task: 'Is ${TOPIC} worth it? {{research.result}}',
+      type_id: 'debate',
+      type_config: { agents: ['scout', 'default'], rounds: 1, synthesizer: 'default' },
+      depends_on: ['research', 'figures'],
+    },
+    { node_id: 'vote', task: 'Build it?', type_id: 'vote', type_config: { voters: ['scout', 'default'] }, depends_on: ['figures'] },
+    {
+      node_id: 'approval',
+      task: 'Shall the report be written?',
+      type_id: 'approval-gate',
+      type_config: { timeout_minutes: 60 },
+      depends_on: ['debate', 'vote'],
+    },
+    { node_id: 'report', task: 'Write the report: {{debate.result}}', agent: 'default', depends_on: ['approval', 'debate'] },
+  ];
+  const settings = { on_failure: 'continue', budget: { maxTokens: 200_000 } };
+  await product.call('graph.save', { label: 'Research with a vote', nodes, settings });
+  const announce = { announceChannelType: 'gateway', announceChannelId: 'inbox' };
+  const label = 'Tidal power';
+  const { graphId } = (await product.call('graph.execute', { nodes, settings, label, variables: { TOPIC: 'tidal power' }, ...announce })) as {
+    graphId: string;
+  };
+  await product.call('session.spawn', { task: watching, agent: 'scout', maxSteps: 20 });
+  return graphId;
+}
+
 /** Makes a turn whose call waits for an approval, and does not wait for it. */
 function askToWrite(product: Product, sessionKey: string): void {
   const call = {
@@ -121,6 +160,11 @@ function askToWrite(product: Product, sessionKey: string): void {
 function newestQuestion(body: unknown): string {
   const text = JSON.stringify(body);
   return Object.keys(answers).find((question) => text.includes(question)) ?? '';
+}
+
+function teamWords(body: unknown): string | undefined {
+  const text = JSON.stringify(body);
+  return text.includes('tidal power') ? tideWords[text.length % tideWords.length] : undefined;
 }
 
 async function take(page: Page, name: string): Promise<void> {
@@ -150,8 +194,12 @@ await using product = await startProduct({
     answer: ({ path, body }) =>
       path.endsWith('/chat/completions')
         ? {
-            text: answers[newestQuestion(body)] ?? 'First the copy, then the switch of the name; ten builds are watched before the old one goes.',
+            text:
+              answers[newestQuestion(body)] ??
+              teamWords(body) ??
+              'First the copy, then the switch of the name; ten builds are watched before the old one goes.',
             usage,
+            hang: JSON.stringify(body).includes(watching),
           }
         : undefined,
   },
@@ -171,6 +219,7 @@ const moveRef = await fillMemory(product);
 await fill(product);
 await fillHands(product);
 await fillSchedule(product);
+const graphId = await fillTeams(product);
 const link = `${product.url}/#token=${product.token}`;
 
 for (const look of [
@@ -232,6 +281,28 @@ for (const look of [
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     await take(page, 'approvals');
     await page.getByRole('button', { name: 'Deny' }).click();
+    await open(page, 'Runs');
+    await page.getByRole('button', { name: /^Steer/ }).waitFor();
+    await take(page, 'runs');
+    await page.goto(`${product.url}/graphs/runs/${graphId}`);
+    await page
+      .getByRole('navigation', { name: 'Nodes' })
+      .getByRole('button', { name: /asks you/ })
+      .waitFor();
+    await page
+      .getByRole('navigation', { name: 'Nodes' })
+      .getByRole('button', { name: /^debate/ })
+      .click();
+    await page.getByRole('region', { name: 'Output of debate' }).waitFor();
+    await take(page, 'graph');
+    await open(page, 'Graphs');
+    await page.getByRole('link', { name: 'Research with a vote' }).click();
+    await page.getByText('It can run: 6 nodes').waitFor();
+    await page
+      .getByRole('navigation', { name: 'Parts of the graph' })
+      .getByRole('button', { name: /^debate/ })
+      .click();
+    await take(page, 'graph-editor');
     await open(page, 'Schedule');
     await page.getByText('As a list').waitFor();
     await take(page, 'schedule');

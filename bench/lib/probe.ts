@@ -8,13 +8,20 @@ import type { ProbeAnswer, ProbeQuestion } from './proc.ts';
 const stepMs = 5;
 let timer: NodeJS.Timeout | undefined;
 let delays: number[] = [];
+let held: number[] = [];
 
 function watch(): void {
   delays = [];
+  held = [];
+  let used = process.threadCpuUsage();
   let expected = performance.now() + stepMs;
   timer = setInterval(() => {
     const now = performance.now();
-    delays.push(Math.max(0, now - expected));
+    const delay = Math.max(0, now - expected);
+    const { user, system } = process.threadCpuUsage(used);
+    used = process.threadCpuUsage();
+    delays.push(delay);
+    held.push(Math.min(delay, (user + system) / 1000));
     expected = now + stepMs;
   }, stepMs).unref();
 }
@@ -28,7 +35,8 @@ function answerTo(question: ProbeQuestion): ProbeAnswer {
     // What one pass finalises, the next one frees.
     for (let pass = 0; pass < 3; pass += 1) collect();
   }
-  return { question, delays: question === 'delays' ? delays : [] };
+  const isAsked = question === 'delays';
+  return { question, delays: isAsked ? delays : [], held: isAsked ? held : [] };
 }
 
 if (isMainThread && process.send !== undefined) {

@@ -28,6 +28,8 @@ export interface ProbeAnswer {
   readonly question: ProbeQuestion;
   /** Milliseconds, one for every five. */
   readonly delays: readonly number[];
+  /** Of each delay what the thread itself worked meanwhile: on a machine that does other work too, the rest is that. */
+  readonly held: readonly number[];
 }
 
 export interface StartOptions {

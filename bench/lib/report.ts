@@ -2,9 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { completionNames, completions, type Sample, type Samples } from '../scenarios/completions.ts';
 import type { ConversationSamples } from '../scenarios/conversations.ts';
+import type { CrowdSample } from '../scenarios/crowd.ts';
 import type { FanoutSample } from '../scenarios/fanout.ts';
+import type { GraphSample } from '../scenarios/graphs.ts';
 import type { HistorySamples } from '../scenarios/history.ts';
 import type { HookSample } from '../scenarios/hooks.ts';
+import type { PageSample } from '../scenarios/pages.ts';
 import type { ScheduleFigures } from '../scenarios/schedule.ts';
 import type { ToolSamples } from '../scenarios/tools.ts';
 import type { LoopSample } from '../scenarios/loop.ts';
@@ -25,6 +28,9 @@ export interface Figures {
   readonly tools: ToolSamples;
   readonly hooks: readonly HookSample[];
   readonly schedule: ScheduleFigures | undefined;
+  readonly graphs: readonly GraphSample[];
+  readonly crowd: readonly CrowdSample[];
+  readonly pages: readonly PageSample[];
 }
 
 function number(value: number, digits = 2): string {
@@ -136,6 +142,9 @@ export function figureTables(figures: Figures): string {
   }
   if (figures.hooks.length > 0) parts.push(hookTable(figures.hooks));
   if (figures.schedule !== undefined) parts.push(scheduleTable(figures.schedule));
+  if (figures.graphs.length > 0) parts.push(graphTable(figures.graphs));
+  if (figures.crowd.length > 0) parts.push(crowdTable(figures.crowd));
+  if (figures.pages.length > 0) parts.push(pageTable(figures.pages));
   return parts.join('\n\n');
 }
 
@@ -163,6 +172,45 @@ function scheduleTable({ startMs, floorMs, idle, ticks }: ScheduleFigures): stri
     `| CPU µs per occurrence, beside few jobs / beside many | ${middle(ticks.map((one) => one.few))} / ${middle(ticks.map((one) => one.many))} |`,
   ];
   return ['### 500 agents and 2000 jobs', '', '| figure | |', '|---|--:|', ...rows].join('\n');
+}
+
+function graphTable(rounds: readonly GraphSample[]): string {
+  const middle = (figure: (sample: GraphSample) => number): string => number(median(rounds.map(figure)), 0);
+  const rows = [
+    `| a node of a graph of 20 | ${middle((one) => one.perNode)} |`,
+    `| a turn by agent.execute, four at a time | ${middle((one) => one.perTurn)} |`,
+    `| a turn by agent.execute, one at a time | ${middle((one) => one.perLoneTurn)} |`,
+    `| a whole answer of R | ${middle((one) => one.perCall)} |`,
+  ];
+  return ['### Graphs against plain turns', '', '| what | CPU µs |', '|---|--:|', ...rows].join('\n');
+}
+
+function crowdTable(rounds: readonly CrowdSample[]): string {
+  const middle = (figure: (sample: CrowdSample) => number, digits = 1): string => number(median(rounds.map(figure)), digits);
+  const rows = [
+    `| model calls open at once | ${middle((one) => one.mostOpen, 0)} |`,
+    `| turn of another conversation alone, p50 / p99 ms | ${middle((one) => one.alone.p50)} / ${middle((one) => one.alone.p99)} |`,
+    `| the same beside them, p50 / p99 / longest ms | ${middle((one) => one.beside.p50)} / ${middle((one) => one.beside.p99)} / ${middle((one) => one.beside.max)} |`,
+    `| event-loop delay, p99 / p99.9 / longest ms | ${middle((one) => one.loop.p99)} / ${middle((one) => one.loop.p999)} / ${middle((one) => one.loop.max)} |`,
+    `| of that its own work, p99 / p99.9 / longest ms | ${middle((one) => one.held.p99)} / ${middle((one) => one.held.p999)} / ${middle((one) => one.held.max)} |`,
+    `| memory before / at most / after, MB | ${middle((one) => one.rss.before)} / ${middle((one) => one.rss.peak)} / ${middle((one) => one.rss.after)} |`,
+    `| CPU µs per sub-agent, the turns beside included | ${middle((one) => one.cpuPerRun, 0)} |`,
+  ];
+  return ['### Two hundred sub-agents in twenty graphs', '', '| figure | |', '|---|--:|', ...rows].join('\n');
+}
+
+function pageTable(samples: readonly PageSample[]): string {
+  const rows = samples.map(
+    ({ page, tasks, taskMs, taskWallMs, inputs, inputMs }) =>
+      `| ${page} | ${tasks} | ${number(taskMs, 0)} | ${number(taskWallMs, 0)} | ${inputs} | ${number(inputMs, 0)} |`,
+  );
+  return [
+    '### The dashboard beside them',
+    '',
+    '| page | tasks | longest, CPU ms | longest on the clock | inputs | slowest, ms |',
+    '|---|--:|--:|--:|--:|--:|',
+    ...rows,
+  ].join('\n');
 }
 
 /** A/A: the reference against itself in the same run shows what a difference is worth. */

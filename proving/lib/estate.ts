@@ -4,8 +4,9 @@ import * as z from 'zod';
 import { pause } from './daemon.ts';
 import { bearer, http } from './http.ts';
 import type { Kind } from './named-things.ts';
-import { askWith, looking, nonceOf } from './provider.ts';
+import { askWith, holding, looking, nonceOf } from './provider.ts';
 import { rpcCall } from './rpc.ts';
+import { readBooks } from './team-books.ts';
 
 /** One of everything that can belong to somebody. */
 export interface Estate {
@@ -17,6 +18,7 @@ export interface Estate {
 }
 
 interface Owner {
+  readonly home: string;
   readonly port: number;
   readonly token: string;
   /** Secret of an operator, for what only operators make. */
@@ -49,13 +51,25 @@ export async function makeEstate(owner: Owner, number: number): Promise<Estate> 
       ...(await memoryOf(owner, nonce)),
       approval: await approvalOf(owner, nonce, number),
       job: await jobOf(owner, nonce),
+      ...(await runsOf(owner, text)),
+      ...(await graphsOf(owner, text)),
     },
   };
 }
 
 /** What an answer to somebody else may not hold, whatever it was asked for. */
 export function secretsOf({ ids, nonce }: Estate): readonly string[] {
-  return [nonce, ...[ids.conversation, ids.medium, ids.response, ids.memory, ids.approval, ids.job].flatMap((id) => id ?? [])];
+  return [nonce, ...Object.entries(ids).flatMap(([kind, id]) => (isNamedByItself(kind) ? id : []))];
+}
+
+/** Other words than an id of its own mean something to everybody. */
+const isNamedByItself = (kind: string): boolean => kind !== 'key' && kind !== 'agent' && kind !== 'receipt';
+
+/** What of an estate never ends by itself is ended. */
+export async function closeEstate(owner: Owner, { ids }: Estate): Promise<void> {
+  const operator = { ...owner, token: owner.operator };
+  await rpcCall(operator, 'run.kill', { rootRunId: ids.root }).catch(() => undefined);
+  await rpcCall(operator, 'graph.cancel', { graphId: ids['held graph'] }).catch(() => undefined);
 }
 
 /** A daemon on a machine that does other work too refuses what it could not do in time. */
@@ -120,4 +134,41 @@ async function approvalOf(owner: Owner, nonce: string, number: number): Promise<
     return request.requestId;
   }
   throw new Error(`no approval of ${nonce} was asked for`);
+}
+
+const Spawned = z.looseObject({ runId: z.string(), rootRunId: z.string() });
+const Status = z.looseObject({ status: z.string() });
+
+/** A run that has ended, and one that does not end. */
+async function runsOf(owner: Owner, text: string) {
+  const spawn = async (task: string) => Spawned.parse(await patiently(() => rpcCall(owner, 'session.spawn', { task })));
+  const { runId: run } = await spawn(text);
+  const { runId: held, rootRunId: root } = await spawn(`${text} ${holding}`);
+  await until(async () => Status.parse(await rpcCall(owner, 'session.run_status', { runId: run })).status === 'completed');
+  const lease = readBooks(owner.home).leases.find((one) => one.run_id === held)?.id;
+  return { run, 'held run': held, root, ...(lease !== undefined && { lease }) };
+}
+
+const Graph = z.looseObject({ graphId: z.string() });
+const Saved = z.looseObject({ id: z.string() });
+const View = z.looseObject({ status: z.string(), nodes: z.record(z.string(), z.looseObject({ waitsForAnswer: z.boolean().optional() })) });
+
+/** A graph that has ended, one that waits for an answer, one that is saved, and one that was loaded and not begun. */
+async function graphsOf(owner: Owner, text: string) {
+  const nodes = [{ node_id: 'look', task: text, agent: 'default' }];
+  const gate = { node_id: 'gate', task: text, type_id: 'approval-gate', type_config: { message: text } };
+  const call = (method: string, params: object) => patiently(() => rpcCall(owner, method, params));
+  const { graphId: graph } = Graph.parse(await call('graph.execute', { nodes }));
+  const asking = { nodes: [gate], announceChannelType: 'gateway', announceChannelId: 'inbox' };
+  const { graphId: held } = Graph.parse(await call('graph.execute', asking));
+  const { id: saved } = Saved.parse(await call('graph.save', { nodes, label: text, agentId: 'default' }));
+  const { graphId: loaded } = Graph.parse(await call('graph.load', { id: saved }));
+  await until(async () => View.parse(await call('graph.status', { graphId: graph })).status === 'completed');
+  await until(async () => View.parse(await call('graph.status', { graphId: held })).nodes['gate']?.waitsForAnswer === true);
+  return { graph, 'held graph': held, 'saved graph': saved, 'loaded graph': loaded };
+}
+
+async function until(is: () => Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + 20_000; !(await is()); await pause(10))
+    if (performance.now() > deadline) throw new Error('an estate was not made in time');
 }

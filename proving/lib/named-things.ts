@@ -3,7 +3,27 @@ import * as z from 'zod';
 import { exampleOf } from './examples.ts';
 
 /** What belongs to somebody and is named by an id. `key` is a printed session key, which means another conversation in each partition. */
-export const kinds = ['conversation', 'key', 'agent', 'medium', 'response', 'memory', 'receipt', 'summary', 'approval', 'job'] as const;
+export const kinds = [
+  'conversation',
+  'key',
+  'agent',
+  'medium',
+  'response',
+  'memory',
+  'receipt',
+  'summary',
+  'approval',
+  'job',
+  // Of sub-agents and graphs: `held` ones run and do not end by themselves.
+  'run',
+  'held run',
+  'root',
+  'lease',
+  'graph',
+  'held graph',
+  'loaded graph',
+  'saved graph',
+] as const;
 export type Kind = (typeof kinds)[number];
 
 /** One place of the interface where a caller names a thing by its id. */
@@ -46,6 +66,32 @@ const kindOfName: Readonly<Record<string, Kind>> = {
   summaryId: 'summary',
   requestId: 'approval',
   jobId: 'job',
+  runId: 'run',
+  runIds: 'run',
+  'subagent.kill target': 'held run',
+  'subagent.steer target': 'held run',
+  rootRunId: 'root',
+  leaseId: 'lease',
+  graphId: 'graph',
+  'graph.cancel graphId': 'held graph',
+  'graph.answer graphId': 'held graph',
+  'graph.execute graphId': 'loaded graph',
+  'graph.save id': 'saved graph',
+  'graph.load id': 'saved graph',
+  'graph.delete id': 'saved graph',
+  'session.spawn announceChannelId': 'conversation',
+  'graph.execute announceChannelId': 'conversation',
+};
+
+const oneNode = { node_id: 'only', task: 'Look' };
+/** What stands beside an id where the example of the method does not do; kept as it is. */
+const beside: Readonly<Record<string, Record<string, unknown>>> = {
+  'graph.answer graphId': { nodeId: 'gate', answer: 'yes' },
+  'graph.execute graphId': {},
+  'graph.execute announceChannelId': { nodes: [oneNode], announceChannelType: 'gateway' },
+  // The example names the agent that is asked for in its nodes too.
+  'graph.save agentId': { label: 'Report', nodes: [{ ...oneNode, agent: 'elsewhere' }] },
+  'session.spawn announceChannelId': { task: 'Look', announceChannelType: 'gateway' },
 };
 
 /** Names that look like ids and are none that somebody else could own, by place or by name, each with the reason. */
@@ -77,6 +123,14 @@ const exempt: Readonly<Record<string, string>> = {
   principalId: 'narrows what operators see of everybody; what a token that is bound to agents sees is its own alone',
   channelId: 'the conversation of the token itself on this channel',
   call_id: 'label inside the request',
+  node_id: 'label inside the request',
+  type_id: 'kind of a node, from a closed list',
+  'cron.reset target': 'a word of a closed list',
+  'scheduler.wake target': 'a word of a closed list',
+  'obs.audit.query target': 'narrows the audit, whose rows are told by who may see them',
+  nodeId: 'name of a node of the graph that is named beside it',
+  operationId: 'a name that the caller makes for its own call, known among its own alone',
+  artifactRefs: 'words of a task; what they name is read with the tools of the sub-agent, if it is read',
   prompt_cache_key: 'label that comes back',
   'POST /v1/responses id': 'label of an item inside the request; items are taken from the request alone',
 };
@@ -104,7 +158,7 @@ export function namedThings(): { readonly places: readonly Place[]; readonly unl
         param,
         kind,
         risk: method.risk,
-        ask: (id) => ({ method: name, params: withId(exampleOf(name), path, id) }),
+        ask: (id) => ({ method: name, params: withId(exampleOf(name), path, id, beside[`${name} ${param}`]) }),
       }));
     }
   }
@@ -181,7 +235,7 @@ const sampleBodies: Readonly<Record<string, object>> = {
   '/v1/responses': { model: 'local/test-model', input: 'Hello' },
 };
 
-const looksLikeId = (name: string): boolean => /(?:^ids?|Ids?|Ref|Refs|Key|_ids?|_key)$/.test(name);
+const looksLikeId = (name: string): boolean => /(?:^ids?|Ids?|Ref|Refs|Key|_ids?|_key|^target)$/.test(name);
 const addresses: readonly string[] = ['conversationRef', 'sessionKey', 'agentId'];
 const nameOf = (path: readonly string[]): string => path.findLast((part) => part !== '[]') ?? '';
 
@@ -220,8 +274,7 @@ const Shape = z.looseObject({
 const isList = (raw: unknown): boolean => Shape.safeParse(raw).data?.items !== undefined;
 
 /** The parameters with this id alone: whatever else they named is left out. */
-function withId(params: unknown, path: readonly string[], id: string): object {
-  const rest = withoutIds(params);
+function withId(params: unknown, path: readonly string[], id: string, rest: Record<string, unknown> = withoutIds(params)): object {
   const put = (at: Record<string, unknown>, [part = '', ...more]: readonly string[]): Record<string, unknown> => {
     if (more.length === 0) return { ...at, [part]: id };
     if (more[0] === '[]') return { ...at, [part]: [more.length === 1 ? id : put({}, more.slice(1))] };

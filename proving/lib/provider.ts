@@ -29,6 +29,9 @@ export function startEchoProvider(): Promise<FakeProvider> {
 /** In a message to the reviewing provider: it looks into the folder that is called like the nonce first. */
 export const looking = 'and look there';
 
+/** In a message to the reviewing provider: it never answers. */
+export const holding = 'and hold on';
+
 /** The same; a review of a conversation finds in it each message that carries a nonce. */
 export function startReviewingProvider(options: { readonly delayMs?: number; readonly journal?: number } = {}): Promise<FakeProvider> {
   return startFakeProvider({
@@ -36,6 +39,7 @@ export function startReviewingProvider(options: { readonly delayMs?: number; rea
     answer: (request) => {
       if (!request.path.endsWith('/chat/completions')) return undefined;
       const text = JSON.stringify(request.body);
+      if (text.includes(holding) && !text.includes('You review a conversation')) return { hang: true };
       if (text.includes(looking) && !text.includes('"role":"tool"'))
         return { toolCalls: [{ id: 'call_1', name: 'ls', arguments: JSON.stringify({ path: newestNonce(request) }) }] };
       if (!text.includes('You review a conversation'))

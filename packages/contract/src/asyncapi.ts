@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { type EventDeclaration, events } from './events.ts';
+import type { EventDeclaration } from './event.ts';
+import { events } from './events.ts';
 import { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './http/api-chat.ts';
 import { EventGap } from './http/events.ts';
 import { HttpError } from './http/health.ts';

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { errorCatalogue } from './errors.ts';
-import { type EventDeclaration, events } from './events.ts';
+import type { EventDeclaration } from './event.ts';
+import { events } from './events.ts';
 import { type Route, routes } from './http/routes.ts';
 import type { Method } from './method.ts';
 import { contract } from './registry.ts';

@@ -1,30 +1,11 @@
 import * as z from 'zod';
+import { event } from './event.ts';
+import { delegationEvents } from './events-delegation.ts';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
 import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
 import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from './shared/webhook.ts';
 import { WakeLane, WakeReason } from './shared/wake.ts';
-
-/**
- * Who may see an event on a stream: `owner` = the principal whose conversation it is about, and admins;
- * `system` = every token that may open the stream (so it carries no content); `admin` = admins only.
- */
-export type EventVisibility = 'owner' | 'system' | 'admin';
-
-export interface EventDeclaration<Payload extends z.ZodType = z.ZodType> {
-  readonly category: string;
-  readonly visibility: EventVisibility;
-  readonly summary: string;
-  readonly payload: Payload;
-  /**
-   * A moment of something that goes on: made only while somebody listens, without an id, not kept and never replayed.
-   */
-  readonly transient?: true;
-}
-
-function event<Payload extends z.ZodType>(declaration: EventDeclaration<Payload>): EventDeclaration<Payload> {
-  return declaration;
-}
 
 const timestamp = EpochMs;
 const turn = { turnId: z.string(), traceId: z.string(), origin: TurnOrigin };
@@ -516,7 +497,7 @@ export const events = {
     summary: 'A message was put into the inbox; `inbox.list` has its text.',
     payload: z.strictObject({
       id: z.string(),
-      source: z.enum(['cron', 'heartbeat', 'webhook', 'turn']),
+      source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy']),
       level: z.enum(['info', 'alert']),
       agentId: AgentId,
       conversationRef: ConversationRef.nullable(),
@@ -535,6 +516,7 @@ export const events = {
       timestamp,
     }),
   }),
+  ...delegationEvents,
   'system:error': event({
     category: 'System',
     visibility: 'admin',

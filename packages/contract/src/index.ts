@@ -1,7 +1,8 @@
 export { type Contract, contract, type MethodName, type Params, type ParamsInput, type Result, type ResultInput } from './registry.ts';
 export { type Method, method, type Risk } from './method.ts';
 export { type ErrorCode, errorCatalogue, type ErrorEntry, type Issue } from './errors.ts';
-export { type EventDeclaration, type EventKind, eventKinds, type EventPayload, events, type EventVisibility } from './events.ts';
+export type { EventDeclaration, EventVisibility } from './event.ts';
+export { type EventKind, eventKinds, type EventPayload, events } from './events.ts';
 export { allows, containsScopes, type MethodScope, normalizeScopes, type RouteScope, scopeWords, TokenScope, tokenScopes } from './scopes.ts';
 export { type Route, type RouteFamily, type RouteName, routes } from './http/routes.ts';
 export { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, ChatMessage, CompletionUsage, imageNotSupported } from './http/v1-chat.ts';
@@ -37,6 +38,40 @@ export {
 } from './shared/agent-config.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
+export { autonomyProfiles, type AutonomyProfile, Capability, capabilityNames } from './shared/capability.ts';
+export {
+  GraphEdge,
+  graphDefinition,
+  GraphId,
+  GraphNode,
+  graphNodeStates,
+  type GraphNodeState,
+  type GraphNodeType,
+  graphNodeTypes,
+  GraphSettings,
+  graphStates,
+  type GraphState,
+  graphTypeConfigs,
+  GraphWarning,
+  graphWarningTypes,
+  maxGraphNodes,
+  NodeId,
+} from './shared/graph.ts';
+export {
+  maxSummaryCharacters,
+  ResultRef,
+  RootRunId,
+  SubAgentCompletion,
+  SubAgentCompletionFacts,
+  type SubAgentEndReason,
+  subAgentEndReasons,
+  SubAgentFacts,
+  SubAgentRecord,
+  SubAgentRunId,
+  type SubAgentState,
+  subAgentStates,
+  SubAgentTelemetry,
+} from './shared/sub-agent.ts';
 export { WakeAdmission, WakeLane, WakeReason } from './shared/wake.ts';
 export {
   type CronAction,

@@ -1,5 +1,6 @@
 import { errorCatalogue } from './errors.ts';
-import { type EventDeclaration, events } from './events.ts';
+import type { EventDeclaration } from './event.ts';
+import { events } from './events.ts';
 import { routes, type Route } from './http/routes.ts';
 import { createSchemaWriter, isJsonObject, type Json, type JsonObject, type SchemaUse } from './json-schema.ts';
 import { errorStatuses, type OpenApiDocument } from './openapi.ts';

@@ -2,14 +2,17 @@ import type * as z from 'zod';
 import { adminApproval } from './methods/admin-approval.ts';
 import { agent } from './methods/agent.ts';
 import { agents } from './methods/agents.ts';
+import { autonomy } from './methods/autonomy.ts';
 import { capabilities } from './methods/capabilities.ts';
 import { config } from './methods/config.ts';
 import { context } from './methods/context.ts';
 import { cron } from './methods/cron.ts';
 import { daemon } from './methods/daemon.ts';
 import { gateway } from './methods/gateway.ts';
+import { graph } from './methods/graph.ts';
 import { heartbeat } from './methods/heartbeat.ts';
 import { inbox } from './methods/inbox.ts';
+import { lease } from './methods/lease.ts';
 import { link } from './methods/link.ts';
 import { mcp } from './methods/mcp.ts';
 import { memory } from './methods/memory.ts';
@@ -17,10 +20,13 @@ import { memoryLife } from './methods/memory-life.ts';
 import { models } from './methods/models.ts';
 import { obs } from './methods/obs.ts';
 import { rpc } from './methods/rpc.ts';
+import { run } from './methods/run.ts';
 import { scheduler } from './methods/scheduler.ts';
 import { session } from './methods/session.ts';
+import { sessionRuns } from './methods/session-runs.ts';
 import { skills } from './methods/skills.ts';
 import { system } from './methods/system.ts';
+import { subagent } from './methods/subagent.ts';
 import { tokens } from './methods/tokens.ts';
 import { tools } from './methods/tools.ts';
 import { usage } from './methods/usage.ts';
@@ -34,23 +40,29 @@ export const contract = {
   ...adminApproval,
   ...agent,
   ...agents,
+  ...autonomy,
   ...capabilities,
   ...config,
   ...context,
   ...cron,
   ...daemon,
   ...gateway,
+  ...graph,
   ...heartbeat,
   ...inbox,
+  ...lease,
   ...link,
   ...mcp,
   ...memory,
   ...memoryLife,
   ...models,
   ...obs,
+  ...run,
   ...scheduler,
   ...session,
+  ...sessionRuns,
   ...skills,
+  ...subagent,
   ...tokens,
   ...tools,
   ...usage,

@@ -19,11 +19,25 @@ const beyondSpec = new Set([
   'webhooks.test',
   'inbox.list',
   'inbox.markRead',
+  'run.list',
+  'graph.answer',
 ]);
 /** Events of ours that the specification does not name. */
-const eventsBeyondSpec = ['tool:started', 'tool:finished', 'inbox:message', 'webhook:delivery'];
+const eventsBeyondSpec = [
+  'tool:started',
+  'tool:finished',
+  'inbox:message',
+  'webhook:delivery',
+  'session:cross_send',
+  'session:ping_pong_turn',
+  'graph:driver_lifecycle',
+  'autonomy:revoked',
+  'autonomy:killed',
+  'autonomy:denial_breaker',
+  'capability:audited',
+];
 /** Steps whose events must exist by now. */
-const finishedSteps = new Set(['1', '3', '4', '5']);
+const finishedSteps = new Set(['1', '3', '4', '5', '6']);
 
 const scopes = new Map<string, string | null>(Object.entries(surface.methods));
 const registered = Object.entries<Method>(contract);

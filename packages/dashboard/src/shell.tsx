@@ -31,14 +31,18 @@ const laterParts = {
   agent: () => import('./pages/agent/agent-page.tsx'),
   approvals: () => import('./pages/approvals/approvals-page.tsx'),
   audit: () => import('./pages/audit/audit-page.tsx'),
+  graphs: () => import('./pages/graphs/graphs-page.tsx'),
   inbox: () => import('./pages/inbox/inbox-page.tsx'),
+  runs: () => import('./pages/runs/runs-page.tsx'),
   schedule: () => import('./pages/schedule/schedule-page.tsx'),
   webhooks: () => import('./pages/webhooks/webhooks-page.tsx'),
 };
 const AgentPage = lazy(async () => ({ default: (await laterParts.agent()).AgentPage }));
 const ApprovalsPage = lazy(async () => ({ default: (await laterParts.approvals()).ApprovalsPage }));
 const AuditPage = lazy(async () => ({ default: (await laterParts.audit()).AuditPage }));
+const GraphsPage = lazy(async () => ({ default: (await laterParts.graphs()).GraphsPage }));
 const InboxPage = lazy(async () => ({ default: (await laterParts.inbox()).InboxPage }));
+const RunsPage = lazy(async () => ({ default: (await laterParts.runs()).RunsPage }));
 const SchedulePage = lazy(async () => ({ default: (await laterParts.schedule()).SchedulePage }));
 const WebhooksPage = lazy(async () => ({ default: (await laterParts.webhooks()).WebhooksPage }));
 const laterMs = 4_000;
@@ -49,6 +53,8 @@ const sections: readonly Section[] = [
   { path: '/inbox', name: 'Inbox', icon: 'bell', draw: () => <InboxPage /> },
   { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
   { path: '/approvals', name: 'Approvals', icon: 'hand', draw: (id) => <ApprovalsPage wanted={id} />, adminOnly: true },
+  { path: '/runs', name: 'Runs', icon: 'branch', draw: () => <RunsPage /> },
+  { path: '/graphs', name: 'Graphs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
   { path: '/schedule', name: 'Schedule', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
   { path: '/webhooks', name: 'Webhooks', icon: 'hook', draw: () => <WebhooksPage />, adminOnly: true },
   { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },

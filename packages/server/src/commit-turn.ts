@@ -4,7 +4,10 @@ import { keepResponse } from './features/responses/store.ts';
 import { addMessages } from './features/sessions/store.ts';
 import type { AlongsideRows } from './features/turns/api.ts';
 import { recordTurn, type TurnCommit, type TurnOpening } from './features/turns/store.ts';
+import { endRun } from './end-run.ts';
+import { markTold } from './features/subagents/news-store.ts';
 import { operation, type Tx } from './kernel/db/operation.ts';
+import { keepSend } from './send-work.ts';
 
 /** The row that comes before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
 export const openTurn = operation('turns.open', async (tx, input: TurnOpening): Promise<void> => {
@@ -24,4 +27,7 @@ export async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Pr
   if (rows?.response !== undefined) await keepResponse(tx, rows.response);
   if (rows?.receipt !== undefined) await keepReceipt(tx, rows.receipt);
   if (rows?.tasks !== undefined) await markTasks(tx, rows.tasks);
+  if (rows?.runEnd !== undefined) await endRun(tx, rows.runEnd);
+  if (rows?.news !== undefined) await markTold(tx, rows.news);
+  if (rows?.send !== undefined) await keepSend(tx, rows.send);
 }

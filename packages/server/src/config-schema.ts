@@ -1,12 +1,14 @@
 import { AgentConfig, AgentId, LogLevel } from '@gatehouse/contract';
 import * as z from 'zod';
 import { ApprovalsConfig } from './features/approvals/config.ts';
+import { AutonomyConfig } from './features/autonomy/config.ts';
 import { BudgetsConfig } from './features/budgets/config.ts';
 import { CronConfig } from './features/cron/config.ts';
 import { HeartbeatConfig } from './features/heartbeat/config.ts';
 import { McpConfig } from './features/mcp/config.ts';
 import { MediaConfig } from './features/media/config.ts';
 import { ObservabilityConfig } from './features/observability/config.ts';
+import { AgentToAgentConfig } from './features/subagents/config.ts';
 import { SkillsConfig } from './features/skills/config.ts';
 import { ExecConfig } from './features/shell/config.ts';
 import { LinksConfig, WebSearchConfig } from './features/web/config.ts';
@@ -21,6 +23,7 @@ export const RootConfig = z.strictObject({
   models: ModelsConfig.prefault({}).describe('What holds for all models.'),
   agents: z.record(AgentId, AgentConfig).default({}).describe('Agents by id; `default` exists even when it is not listed.'),
   approvals: ApprovalsConfig.prefault({}).describe('Which calls of tools wait for a person.'),
+  autonomy: AutonomyConfig.prefault({}).describe('What agents may set going beyond their own turns, and the guards around it.'),
   budgets: BudgetsConfig.prefault({}).describe('Hard caps over all agents together; each agent has its own beside them.'),
   exec: ExecConfig.prefault({}).describe('Commands that agents run, in a jail: bounds of each.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
@@ -34,6 +37,10 @@ export const RootConfig = z.strictObject({
     })
     .prefault({})
     .describe('What runs by the clock.'),
+  security: z
+    .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).describe('How agents set others going and write to one another.') })
+    .prefault({})
+    .describe('What agents may do with each other.'),
   skills: SkillsConfig.prefault({}).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
   webSearch: WebSearchConfig.prefault({}).describe('Who searches the web for agents.'),
   links: LinksConfig.prefault({}).describe('Addresses in a text, for `link.process`.'),

@@ -4,6 +4,7 @@ import { dropReviewMark } from './features/memory/review-store.ts';
 import { forgetReceipts } from './features/receipts/store.ts';
 import { type Archival, archiveConversation, type ConversationRow } from './features/sessions/store.ts';
 import { operation } from './kernel/db/operation.ts';
+import { dropSends } from './send-work.ts';
 
 /** Archive, removal, audit row and the answers that idempotency keys would still return, all or none. */
 export const deleteConversation = operation('sessions.delete', async (tx, input: Archival): Promise<ConversationRow> => {
@@ -12,5 +13,6 @@ export const deleteConversation = operation('sessions.delete', async (tx, input:
   await forgetReceipts(tx, conversation.ref);
   await dropReviewMark(tx, conversation.ref);
   await dropTasks(tx, conversation.ref);
+  await dropSends(tx, { ref: conversation.ref, atMs: input.atMs });
   return conversation;
 });

@@ -211,6 +211,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     openTurn,
     commitTurn,
     background: { told() {}, release() {} },
+    autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget },
     budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
   });
   const handler: WorkHandler = async (item: WorkItem, signal) => {

@@ -3,6 +3,7 @@ import type { Agent, AgentsApi } from './features/agents/api.ts';
 import { createCron } from './features/cron/cron.ts';
 import type { InternalAction } from './features/cron/execute.ts';
 import { createWakeGate } from './features/cron/wake-gate.ts';
+import type { AutonomyApi } from './features/autonomy/api.ts';
 import type { DurableWork } from './features/durable/api.ts';
 import type { HeartbeatApi } from './features/heartbeat/api.ts';
 import type { InboxApi } from './features/inbox/api.ts';
@@ -24,6 +25,7 @@ export interface CronPartDeps {
   readonly clock: Clock;
   readonly bootId: string;
   readonly agents: AgentsApi;
+  readonly autonomy: AutonomyApi;
   readonly turns: TurnsApi;
   readonly durable: DurableWork;
   readonly heartbeat: HeartbeatApi;
@@ -55,6 +57,7 @@ export function createCronPart({ options, turns, memory, identityOf, knowsModel,
     ...deps,
     log: options.log.module('cron'),
     config: options.config.scheduler.cron,
+    selfMax: options.config.autonomy.guards.cronSelfMax,
     input: {
       tenantId,
       knowsModel,

@@ -1,5 +1,6 @@
 import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
+import type { Db } from './kernel/db/db.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import type { InstallKey } from './kernel/install-key.ts';
@@ -40,6 +41,8 @@ export interface ServerOptions {
     readonly clock?: Clock;
     /** Looks at local model servers; null: does not. */
     readonly probe?: Probe | null;
+    /** Comes between the parts and the database: for suites that let a process die at a write. */
+    readonly db?: (db: Db) => Db;
     readonly badResults?: 'throw' | 'log';
     /** Beside the built-in ones. */
     readonly tools?: readonly Tool[];

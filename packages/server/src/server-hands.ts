@@ -7,6 +7,7 @@ import { createShell } from './features/shell/shell.ts';
 import { printSessionKey, parseSessionKey } from './features/sessions/conversation.ts';
 import { createWeb } from './features/web/web.ts';
 import { createWorkspace } from './features/workspace/workspace.ts';
+import type { ApprovalsDeps } from './features/approvals/approvals.ts';
 import { createEgress } from './kernel/egress.ts';
 import { type Jail, openJail } from './kernel/jail.ts';
 import { type Clock, systemClock } from './kernel/clock.ts';
@@ -24,10 +25,11 @@ export interface HandsDeps {
   readonly clock: Clock;
   readonly agents: AgentsApi;
   readonly fence: (text: string, label: FenceLabel) => string;
+  readonly capabilities: ApprovalsDeps['capabilities'];
 }
 
 /** What agents act with: the web, skills, MCP servers, workspaces, commands, and the approvals in front of all of them. */
-export async function createHands({ building, options, db, bus, clock, agents, fence }: HandsDeps) {
+export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities }: HandsDeps) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
   const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
@@ -83,6 +85,7 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       config: config.approvals,
       hideSecrets: options.redactor.hide,
       printKey: (key) => printSessionKey(parseSessionKey(key)),
+      capabilities,
     }),
   );
   const shell = building.use(

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { acceptDelivery } from './accept-delivery.ts';
 import type { AgentsApi, ConfigureAgent } from './features/agents/api.ts';
+import type { AutonomyApi } from './features/autonomy/api.ts';
 import { endWork } from './end-left-turn.ts';
 import { createDurable } from './features/durable/durable.ts';
 import { beatPrincipal } from './features/heartbeat/beat.ts';
@@ -30,6 +31,7 @@ export interface ScheduleDeps {
   /** Of this run of the daemon. */
   readonly bootId: string;
   readonly agents: AgentsApi;
+  readonly autonomy: AutonomyApi;
   readonly configure: ConfigureAgent;
   readonly knowsModel: (name: string) => boolean;
   readonly checklist: WorkspaceApi['checklist'];
@@ -107,6 +109,8 @@ export function createSchedule(deps: ScheduleDeps) {
     }),
   );
   return {
+    durable: durable.api,
+    inbox: inbox.api,
     heartbeat: heartbeat.api,
     webhooks: webhooks.api,
     warnings: webhooks.warnings,
@@ -115,6 +119,7 @@ export function createSchedule(deps: ScheduleDeps) {
       heartbeat.agentChanged(agentId);
       cron.agentChanged(agentId);
     },
+    tools: cron.tools,
     /** After all handlers are there, and before the doors are open. */
     async start(): Promise<void> {
       if (!mayWork) return;

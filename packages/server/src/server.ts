@@ -3,12 +3,15 @@ import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable }
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
+import { escalate } from './escalate.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { RootConfig } from './config-schema.ts';
 import { createAgents } from './features/agents/agents.ts';
 import type { Agent } from './features/agents/api.ts';
+import { createAutonomy } from './features/autonomy/autonomy.ts';
 import { createBackground } from './features/background/background.ts';
 import { createBudgets } from './features/budgets/budgets.ts';
+import { costOfCall } from './features/budgets/ledger.ts';
 import { createContext } from './features/context/context.ts';
 import { createMedia } from './features/media/media.ts';
 import { createEvents } from './features/events/events.ts';
@@ -35,6 +38,9 @@ import { createTurns, type TurnsDeps } from './features/turns/turns.ts';
 import { promptFilesFor } from './features/workspace/prompt-files.ts';
 import { createControlSocket } from './gateway/control-socket.ts';
 import { createGateway, type Gateway, owner } from './gateway/app.ts';
+import { createCapabilitySocket } from './gateway/rpc/capability-socket.ts';
+import { createDispatch } from './gateway/rpc/dispatch.ts';
+import { AppError } from './kernel/app-error.ts';
 import { recordAudit } from './kernel/audit.ts';
 import { systemClock, today } from './kernel/clock.ts';
 import { openDb } from './kernel/db/sqlite/open-db.ts';
@@ -54,13 +60,14 @@ import { createFence } from './runtime/fence.ts';
 import { createInjectionMonitor } from './runtime/injection-monitor.ts';
 import { buildSystemPrompt } from './runtime/prompt.ts';
 import { createRunTurn } from './runtime/run-turn.ts';
-import { restrictTools, selectTools } from './runtime/tool-policy.ts';
+import { boundTools, restrictTools, selectTools } from './runtime/tool-policy.ts';
 import { createToolActivity } from './runtime/tool-activity.ts';
 import { createToolSet } from './runtime/tool-set.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { createHands } from './server-hands.ts';
 import { createHealth } from './server-health.ts';
 import { createSchedule } from './server-schedule.ts';
+import { createTeams } from './server-teams.ts';
 import { jailWarnings, serverWarnings } from './start-warnings.ts';
 
 /** How long turns that a stop aborts may take to end. */
@@ -117,7 +124,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       },
     }),
   );
-  const db = metrics.db(opened);
+  const db = metrics.db(overrides.db?.(opened) ?? opened);
 
   const events = building.use(await createEvents({ db, bus, clock, log: log.module('events') }));
 
@@ -173,6 +180,20 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const generate = traces?.generate(countedGenerate) ?? countedGenerate;
   const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
   if (aborted > 0) log.warn({ turns: aborted }, 'Turns that an earlier run left open are aborted');
+  const autonomy = building.use(
+    await createAutonomy({
+      db,
+      bus,
+      clock,
+      log: log.module('autonomy'),
+      config: config.autonomy,
+      agents: agents.api,
+      mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: costOfCall('nano', need, need.maxOutputTokens) }),
+      turnOf: (rootRunId) => turns.rootTurn(rootRunId),
+      deliver: escalate,
+      announceMessage: (message) => schedule.inbox.announce(message),
+    }),
+  );
   const budgets = building.use(
     await createBudgets({
       db,
@@ -188,6 +209,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       openWork,
       bookWork,
       reserveForTurn,
+      autonomyOf: autonomy.shown,
       announceUsed: createAnnouncer({ bus, clock }).used,
       countAttempt: metrics.countAttempt,
       turnsOf: lanes.ofGroup,
@@ -220,6 +242,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     clock,
     agents: agents.api,
     fence: fence.wrap,
+    capabilities: autonomy,
   });
   const injections = createInjectionMonitor({ bus, clock });
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, toolSet.current());
@@ -302,7 +325,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       background.tool,
       ...(overrides.tools ?? []),
     ],
-    [mcp.api.tools, skills.api.tools],
+    [mcp.api.tools, skills.api.tools, () => schedule.tools, () => teams.tools()],
     (tool) => traces?.tool(metrics.tool(tool)) ?? metrics.tool(tool),
   );
   const runTurn = metrics.runTurn(
@@ -336,11 +359,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     checkpointTurn,
     reserveForDurable,
     commitDurableTurn,
+    autonomy: autonomy.turns,
     budgetOf: budgets.budgetOf,
     memory: memoryLife.recall,
     skills: skills.api,
-    async inLane({ ref, agent, principalId, signal }, run) {
-      const lease = await lanes.acquire({ key: ref, group: agent.id, groupLimit: agent.config.maxConcurrentRuns, principalId, signal });
+    async inLane({ ref, agent, principalId, signal, delegated }, run) {
+      const [group, groupLimit] = delegated === true ? ['delegated', Number.MAX_SAFE_INTEGER] : [agent.id, agent.config.maxConcurrentRuns];
+      const lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal });
       // Every turn passes here, and a `using` declaration costs as much as the lane.
       try {
         return await (traces === undefined ? run() : traces.inConversation(ref, run));
@@ -355,8 +380,12 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     refreshPrompt: workspace.api.refresh,
     fence: fence.wrap,
     inspect: injections.inspect,
-    toolsFor: (agent, origin, policy) =>
-      selectTools(policy === undefined ? toolsOf(agent) : restrictTools(toolsOf(agent), policy), agent.config, origin),
+    toolsFor: (agent, origin, policy, bounds) => {
+      const restricted = policy === undefined ? toolsOf(agent) : restrictTools(toolsOf(agent), policy);
+      if (bounds === undefined) return selectTools(restricted, agent.config, origin);
+      const others = bounds.agents.map((id) => agents.api.find(id)?.config);
+      return selectTools(boundTools(restricted, bounds.policies, others, origin), agent.config, origin);
+    },
     v1Tools: config.gateway.compat.tools,
     refuse: lifetime.controlPlaneOnly
       ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it'
@@ -370,6 +399,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     clock,
     bootId: lifetime.bootId,
     agents: agents.api,
+    autonomy: autonomy.api,
     configure: agents.configure,
     knowsModel: (name) => models.resolve(name) !== undefined,
     checklist: workspace.api.checklist,
@@ -380,6 +410,40 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     identityOf,
     noticeMessages: sessions.noticeMessages,
     mayWork: !lifetime.controlPlaneOnly,
+  });
+  tokens.api.onRevoked((tokenId) => {
+    // Rotated, it is the same one with another secret.
+    if (tokens.api.current(tokenId) === undefined) void autonomy.stopToken(`token:${tokenId}`);
+  });
+  autonomy.api.onStop((rootRunId, how) => {
+    if (how === 'revoke') return 0;
+    turns.abortRoot(rootRunId, new AppError('cancelled', 'The run was killed'));
+    return background.api.dropRoot(rootRunId);
+  });
+  const teams = createTeams({
+    building,
+    options,
+    db,
+    bus,
+    clock,
+    bootId: lifetime.bootId,
+    agents: agents.api,
+    autonomy: autonomy.api,
+    durable: schedule.durable,
+    inbox: schedule.inbox,
+    sessions: sessions.api,
+    turns: turns.api,
+    toolsOf: (agentId) => {
+      const agent = agents.api.find(agentId);
+      return agent === undefined ? [] : toolsOf(agent);
+    },
+    jail: openedJail,
+    knowsModel: (name) => models.resolve(name) !== undefined,
+    fence: fence.wrap,
+    identityOf,
+    noticeMessages: sessions.noticeMessages,
+    work: budgets.work,
+    media: media.api,
   });
   const responses = building.use(createResponses({ db, clock, log: log.module('responses') }));
 
@@ -429,6 +493,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...createToolMethods({ agents: agents.api, toolsOf }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
     ...schedule.methods,
+    ...autonomy.methods,
+    ...teams.methods,
   };
 
   const handlers = traces?.handlers(methods) ?? methods;
@@ -503,6 +569,15 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       log: log.module('control'),
     }),
   );
+  building.use(
+    await createCapabilitySocket({
+      file: home.capabilitySocketFile,
+      calls: teams.scriptCalls,
+      dispatch: createDispatch({ handlers, bus, clock, log: log.module('rpc'), badResults: overrides.badResults ?? 'log' }),
+      clock,
+      log: log.module('capability'),
+    }),
+  );
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   return {
@@ -513,6 +588,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     async drain() {
       state = 'draining';
       background.pause();
+      teams.stopping();
       await Promise.all([gateway.drain(config.gateway.drainTimeoutMs), schedule.drain(config.gateway.drainTimeoutMs)]);
       turns.abortAll();
       // What was aborted says so to its client and books what it used.

@@ -1,4 +1,5 @@
 import { acceptDelivery } from './accept-delivery.ts';
+import { acceptRun, beginRun } from './accept-run.ts';
 import { abortOpenTurns, bookWork, openWork } from './book-work.ts';
 import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from './commit-durable-turn.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
@@ -6,6 +7,11 @@ import { claimManually, claimOccurrence } from './claim-occurrence.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { agentMigrations } from './features/agents/migrations.ts';
 import { agentOperations } from './features/agents/store.ts';
+import { leaseOperations } from './features/autonomy/lease-store.ts';
+import { rootLifeOperations } from './features/autonomy/life-store.ts';
+import { rootListOperations } from './features/autonomy/list-store.ts';
+import { autonomyMigrations } from './features/autonomy/migrations.ts';
+import { stopOperations } from './features/autonomy/stop-store.ts';
 import { backgroundMigrations } from './features/background/migrations.ts';
 import { backgroundOperations } from './features/background/store.ts';
 import { approvalMigrations } from './features/approvals/migrations.ts';
@@ -26,6 +32,10 @@ import { endWork } from './end-left-turn.ts';
 import { durableOperations } from './features/durable/store.ts';
 import { eventMigrations } from './features/events/migrations.ts';
 import { eventOperations } from './features/events/store.ts';
+import { graphMigrations } from './features/graph/migrations.ts';
+import { graphReadOperations } from './features/graph/read-store.ts';
+import { savedGraphOperations } from './features/graph/saved-store.ts';
+import { graphOperations } from './features/graph/store.ts';
 import { heartbeatMigrations } from './features/heartbeat/migrations.ts';
 import { heartbeatOperations } from './features/heartbeat/store.ts';
 import { inboxMigrations } from './features/inbox/migrations.ts';
@@ -45,6 +55,8 @@ import { responseMigrations } from './features/responses/migrations.ts';
 import { responseOperations } from './features/responses/store.ts';
 import { receiptMigrations } from './features/receipts/migrations.ts';
 import { receiptOperations } from './features/receipts/store.ts';
+import { sessionSendMigrations } from './features/session-send/migrations.ts';
+import { sessionSendOperations } from './features/session-send/store.ts';
 import { sessionMigrations } from './features/sessions/migrations.ts';
 import { forkOperations } from './features/sessions/fork-store.ts';
 import { indexOperations } from './features/sessions/index-store.ts';
@@ -57,12 +69,26 @@ import { tokenMigrations } from './features/tokens/migrations.ts';
 import { tokenOperations } from './features/tokens/store.ts';
 import { turnMigrations } from './features/turns/migrations.ts';
 import { turnOperations } from './features/turns/store.ts';
+import { escalate } from './escalate.ts';
 import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
 import { webhookMigrations } from './features/webhooks/migrations.ts';
 import { webhookOperations } from './features/webhooks/store.ts';
+import { graphWorkOperations } from './graph-work.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { beginBeat, endBeat, recoverBeats } from './heartbeat-work.ts';
+import { beginScript, endScript } from './orchestrate-work.ts';
+import { acceptSend, failSendWork } from './send-work.ts';
+import { subagentChildOperations } from './features/subagents/child-store.ts';
+import { subagentMigrations } from './features/subagents/migrations.ts';
+import { finishRun, killRuns } from './end-run.ts';
+import { subagentListOperations } from './features/subagents/list-store.ts';
+import { newsOperations } from './features/subagents/news-store.ts';
+import { steerOperations } from './features/subagents/steer-store.ts';
+import { subagentRunOperations } from './features/subagents/store.ts';
+import { sweepOperations } from './features/subagents/sweep-store.ts';
+import { injectSteer, replaceRun } from './steer-run.ts';
+import { takeNews, tellNews } from './tell-news.ts';
 import { writeAudit } from './kernel/audit.ts';
 import { auditMigrations } from './kernel/db/audit.ts';
 import type { Migration, Operation } from './kernel/db/operation.ts';
@@ -86,9 +112,27 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...embeddingOperations,
   ...embeddingCacheOperations,
   ...turnOperations,
+  ...leaseOperations,
+  ...rootLifeOperations,
+  ...rootListOperations,
+  ...stopOperations,
+  escalate,
   ...backgroundOperations,
   ...budgetOperations,
   ...durableOperations,
+  ...subagentRunOperations,
+  ...subagentListOperations,
+  ...newsOperations,
+  ...steerOperations,
+  ...sweepOperations,
+  acceptRun,
+  beginRun,
+  finishRun,
+  killRuns,
+  injectSteer,
+  replaceRun,
+  takeNews,
+  tellNews,
   endWork,
   ...cronJobOperations,
   ...cronSearchOperations,
@@ -104,6 +148,16 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...auditOperations,
   ...receiptOperations,
   ...inboxOperations,
+  ...sessionSendOperations,
+  acceptSend,
+  failSendWork,
+  beginScript,
+  endScript,
+  ...subagentChildOperations,
+  ...graphOperations,
+  ...graphReadOperations,
+  ...savedGraphOperations,
+  ...graphWorkOperations,
   ...mcpOperations,
   ...heartbeatOperations,
   beginBeat,
@@ -137,6 +191,8 @@ export const migrations: readonly Migration[] = [
   ...sessionMigrations,
   ...contextMigrations,
   ...turnMigrations,
+  ...autonomyMigrations,
+  ...subagentMigrations,
   ...backgroundMigrations,
   ...budgetMigrations,
   ...durableMigrations,
@@ -149,6 +205,8 @@ export const migrations: readonly Migration[] = [
   ...skillMigrations,
   ...tokenMigrations,
   ...inboxMigrations,
+  ...graphMigrations,
+  ...sessionSendMigrations,
   ...mcpMigrations,
   ...heartbeatMigrations,
   ...receiptMigrations,

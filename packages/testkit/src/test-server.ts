@@ -34,6 +34,8 @@ export interface TestServerOptions {
   readonly mcpOffer?: McpOffer;
   /** Live secrets, which the redactor takes out wherever they stand. */
   readonly secrets?: readonly string[];
+  /** Comes between the server and its database. */
+  readonly db?: NonNullable<Parameters<typeof createServer>[0]['overrides']>['db'];
   /** A home that exists already; it is kept when the server ends. */
   readonly homeDir?: string;
 }
@@ -100,6 +102,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     restart: () => {},
     overrides: {
       ...(options.clock && { clock: options.clock }),
+      ...(options.db && { db: options.db }),
       ...(options.tools && { tools: options.tools }),
       ...(options.egress && { egress: options.egress }),
       ...(options.archives && { archives: options.archives }),

@@ -13,8 +13,8 @@ type ListFlags = CommonFlags & { unread?: true; limit: number; before?: string }
 /** `gatehouse inbox list | read`. */
 export function addInboxCommand(program: Command, io: Io): void {
   const inbox = addGroup(program, 'inbox')
-    .summary('read what jobs, heartbeats and webhooks have told')
-    .description('What jobs, heartbeats and webhooks have told you; with scope admin, what they have told everybody.');
+    .summary('read what jobs, heartbeats, webhooks, sub-agents and graphs have told')
+    .description('What jobs, heartbeats, webhooks, sub-agents and graphs have told you; with scope admin, what they have told everybody.');
 
   withConnection(inbox.command('list', { isDefault: true }))
     .description('Shows messages, newest first; those with * are not read yet.')

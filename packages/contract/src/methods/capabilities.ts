@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { autonomyProfiles, Capability } from '../shared/capability.ts';
 import { AgentId } from '../shared/session.ts';
+import { RootRunId } from '../shared/sub-agent.ts';
 import { EpochMs } from '../shared/turn.ts';
 
 const Budget = z.strictObject({
@@ -14,6 +16,18 @@ const Budget = z.strictObject({
   remaining: z.number().min(0),
   warnAt: z.number().min(0).describe('Use at which a warning is given, once per window.'),
   resetsInMs: z.int().min(0).nullable().describe('Until the oldest use leaves the window and room comes back; null when nothing is used.'),
+});
+
+const Autonomy = z.strictObject({
+  profile: z.enum(autonomyProfiles),
+  caps: z.array(Capability).describe('What may be set going at this moment: of a sub-agent, what its lease and its profile both allow.'),
+  rootRunId: RootRunId.optional().describe('Of the turn that asks.'),
+  budget: z
+    .strictObject({ tokensRemaining: z.number().min(0), usdRemaining: z.number().min(0), wallClockMsRemaining: z.int().min(0) })
+    .describe('Left to everything that the request set going, all together.'),
+  spawns: z.strictObject({ perMinuteRemaining: z.int().min(0) }),
+  messages: z.strictObject({ perHourRemaining: z.int().min(0) }),
+  outwardQuota: z.strictObject({ perHourRemaining: z.int().min(0) }),
 });
 
 export const capabilities = {
@@ -32,6 +46,7 @@ export const capabilities = {
       concurrency: z
         .strictObject({ running: z.int().min(0), queued: z.int().min(0), max: z.int().min(1) })
         .describe('Turns of the agent that run, turns that wait for a place among them, and how many may run at once.'),
+      autonomy: Autonomy,
       timestamp: EpochMs,
     }),
     errors: ['not_found'],
@@ -56,6 +71,15 @@ export const capabilities = {
             },
           ],
           concurrency: { running: 1, queued: 0, max: 64 },
+          autonomy: {
+            profile: 'standard',
+            caps: ['orch:spawn', 'orch:read'],
+            rootRunId: 'root-turn-tn_00000000-0000-7000-8000-000000000001',
+            budget: { tokensRemaining: 199_000_000, usdRemaining: 198.5, wallClockMsRemaining: 172_000_000 },
+            spawns: { perMinuteRemaining: 30 },
+            messages: { perHourRemaining: 20 },
+            outwardQuota: { perHourRemaining: 4000 },
+          },
           timestamp: 1_790_000_000_000,
         },
       },

@@ -9,7 +9,7 @@ const InboxMessageId = z.string().regex(/^in_[0-9a-f-]{36}$/, 'expected the id o
 export const InboxMessage = z
   .strictObject({
     id: InboxMessageId,
-    source: z.enum(['cron', 'heartbeat', 'webhook', 'turn']),
+    source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy']),
     level: z.enum(['info', 'alert']),
     agentId: AgentId,
     conversationRef: ConversationRef.nullable().describe('The conversation that it belongs to; null when it belongs to none.'),
@@ -35,7 +35,7 @@ export const inbox = {
   'inbox.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists what schedules, heartbeats and webhooks have told, newest first.',
+    summary: 'Lists what schedules, heartbeats, webhooks, sub-agents and graphs have told, newest first.',
     description: 'A caller sees its own messages, an admin those of all. The thousand newest of each owner are kept.',
     params: z.strictObject({
       unreadOnly: z.boolean().default(false),

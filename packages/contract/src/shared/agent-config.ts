@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { autonomyProfiles } from './capability.ts';
 import { TurnOrigin } from './turn.ts';
 
 /** How a configuration names a model: `provider/modelId`, or a bare model id of any provider. */
@@ -253,6 +254,12 @@ export const AgentConfig = z
       .partialRecord(TurnOrigin, z.array(ToolPattern))
       .default({})
       .describe('State-changing or outward tools that turns of an untrusted origin (`v1`, `webhook`, `mcp`) may use all the same.'),
+    autonomy: z
+      .strictObject({
+        profile: z.enum(autonomyProfiles).optional().describe('As `autonomy.profile`, for this agent; that of the installation when absent.'),
+      })
+      .prefault({})
+      .describe('What the agent may set going beyond its own turn: sub-agents, graphs, messages, scripts.'),
     approvals: z
       .strictObject({
         trustWorkspace: z
@@ -310,7 +317,7 @@ export const AgentConfig = z
       .partialRecord(z.enum(operationTypes), OperationModel)
       .default({})
       .describe(
-        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; `compaction` and `condensation` summarise a conversation, `memoryReview` looks for what is worth remembering; `cron` and `heartbeat` are the turns of jobs and of heartbeats; `subagent` is for work of later versions. What is not set is done by the model of the agent, which also steps in when the one set fails.',
+        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; `compaction` and `condensation` summarise a conversation, `memoryReview` looks for what is worth remembering; `cron`, `heartbeat` and `subagent` are the turns of jobs, of heartbeats and of sub-agents. What is not set is done by the model of the agent, which also steps in when the one set fails.',
       ),
   })
   .meta({ id: 'AgentConfig' });

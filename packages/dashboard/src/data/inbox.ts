@@ -28,7 +28,7 @@ export interface Inbox {
 const pageSize = 50;
 const settleMs = 100;
 
-/** What jobs, heartbeats and webhooks have told, kept up to date by the event stream. */
+/** What jobs, heartbeats, webhooks, sub-agents and graphs have told, kept up to date by the event stream. */
 export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents, 'listen'>): Inbox {
   const state = createStore<InboxState>({ messages: [], unread: 0, hasMore: false, loading: true, error: undefined });
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -34,6 +34,8 @@ const paths = {
   shield: 'M12 3l7 3v5c0 4.5-3 8-7 10-4-2-7-5.5-7-10V6zM9 12l2.2 2.2L15 10',
   clock: 'M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 7v5l3.5 2',
   bell: 'M6 17v-6a6 6 0 0 1 12 0v6l1.5 2h-15zM10 21h4M12 3v2',
+  branch: 'M6 4v16M6 9h6a4 4 0 0 1 4 4v1M4 4h4M4 20h4M13 14h6v6h-6z',
+  graph: 'M3 9h6v6H3zM15 3h6v6h-6zM15 15h6v6h-6zM9 11l6-4M9 13l6 4',
   hook: 'M12 4v9a4 4 0 1 1-8 0v-1l2.5 2M12 4h5M17 4v16M14 20h6',
   folder: 'M3 6h6l2 2h10v11H3z',
   upload: 'M12 16V5M7 10l5-5 5 5M5 20h14',

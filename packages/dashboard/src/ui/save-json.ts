@@ -1,6 +1,11 @@
 /** Hands a value to the browser as a file to keep. */
 export function saveJson(fileName: string, value: unknown): void {
-  const address = URL.createObjectURL(new Blob([JSON.stringify(value, null, 2)], { type: 'application/json' }));
+  saveBlob(fileName, new Blob([JSON.stringify(value, null, 2)], { type: 'application/json' }));
+}
+
+/** The same with bytes as they are. */
+export function saveBlob(fileName: string, content: Blob): void {
+  const address = URL.createObjectURL(content);
   const link = document.createElement('a');
   link.href = address;
   link.download = fileName;

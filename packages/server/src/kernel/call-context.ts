@@ -1,4 +1,4 @@
-import type { TokenScope } from '@gatehouse/contract';
+import type { TokenScope, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 
 /** Who is calling: drawn from the server's own record at the edge, never from the request. */
 export interface Identity {
@@ -17,6 +17,30 @@ export interface AgentCaller {
   readonly principalId: string;
   /** The conversation whose turn it is. */
   readonly conversationRef: string;
+  /** The turn that makes the call; absent only of callers that tests make. */
+  readonly turn?: CallingTurn;
+}
+
+/** Where a turn stands among those that one request set going. */
+export interface CallingTurn {
+  readonly turnId: string;
+  /** By whose rights the turn acts. */
+  readonly origin: TurnOrigin;
+  /** Printed key of the conversation. */
+  readonly sessionKey: string;
+  /** Shared by everything that one request set going. */
+  readonly rootRunId: string;
+  /** Of the turn of a sub-agent. */
+  readonly run?: { readonly runId: string; readonly leaseId: string; readonly depth: number };
+  /** What holds for its tools beside the policy of its agent, and for all that it sets going. */
+  readonly toolBounds?: ToolBounds;
+}
+
+/** Tools that all of these leave. */
+export interface ToolBounds {
+  readonly policies: readonly ToolPolicy[];
+  /** Ids of agents on whose behalf it is done; nothing is left when one is gone. */
+  readonly agents: readonly string[];
 }
 
 /** What travels with a call: fixed at the edge, handed down by value. */

@@ -17,6 +17,8 @@ export interface HomePaths {
   readonly skillsDir: string;
   /** Owner-only control socket. */
   readonly socketFile: string;
+  /** Where jailed scripts of agents call tools. */
+  readonly capabilitySocketFile: string;
 }
 
 export function homePaths(dir: string): HomePaths {
@@ -31,5 +33,6 @@ export function homePaths(dir: string): HomePaths {
     mediaDir: join(dir, 'media'),
     skillsDir: join(dir, 'skills'),
     socketFile: join(dir, 'gatehouse.sock'),
+    capabilitySocketFile: join(dir, 'capability.sock'),
   };
 }

@@ -12,7 +12,9 @@ export type KeyPurpose =
   /** Headers of stored MCP servers in the database. */
   | 'mcp'
   /** When in their interval the heartbeats of agents lie, and digests of the configuration that one was stopped under. */
-  | 'heartbeat';
+  | 'heartbeat'
+  /** Digests of the bearers of scripts in the database. */
+  | 'capability';
 
 /** The root key of an installation. It never shows itself: not in logs, not in JSON, not in the inspector. */
 export class InstallKey {

@@ -41,4 +41,6 @@ export interface BackgroundRights {
   readonly chain: number;
   /** Of a background turn: the origin of the turn that began its task, by whose rights it acts. */
   readonly begunBy?: TurnOrigin;
+  /** Of a background turn: the root of that turn, which is its own too. */
+  readonly rootRunId?: string;
 }

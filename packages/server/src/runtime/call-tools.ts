@@ -6,6 +6,7 @@ import { cutMiddle } from './bound-text.ts';
 import type { Fence } from './fence.ts';
 import type { InspectedText } from './injection-monitor.ts';
 import { deferredBy, discoverToolName } from './discovery.ts';
+import { createNestedCall, type NestedCall } from './nested-call.ts';
 import { fileReader, maxResultCharacters, offLoad, offLoadFrom } from './off-load.ts';
 import { runTool, type RunToolDeps } from './run-tool.ts';
 import type { ActivityOutcome, ToolActivity } from './tool-activity.ts';
@@ -13,6 +14,7 @@ import type { ToolGate } from './tool-gate.ts';
 import type { Tool, ToolResult } from './tool.ts';
 import { authorityOf, refuseTool } from './tool-policy.ts';
 import type { StepLedger } from './step-ledger.ts';
+import { isTainted } from './taint.ts';
 import { toolsByName } from './tools-by-name.ts';
 import type { TurnInput } from './turn.ts';
 
@@ -137,6 +139,7 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
   const failed = (error: unknown) => failureOf(deps, input, tool, error);
   let finished: ReturnType<ToolActivity>;
   let outcome: ActivityOutcome = 'error';
+  let nested: NestedCall | undefined;
   try {
     const description = describe(tool, args.value);
     const before = () => [...input.messages, ...(run.added ?? [])];
@@ -161,6 +164,8 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
       description,
       signal,
       failed,
+      nested: (name, nestedArgs, until) => (nested ??= nestedFor(deps, run, call, results))(name, nestedArgs, until),
+      tainted: () => isTainted([...before(), ...results], input.system, input.agent.approvals),
       toText: (late) => toText(deps, run, call, { ...late, outside: late.outside ?? { source: `tool ${tool.name}` } }),
     });
     outcome = result.isPromoted === true ? 'background' : result.isError === true ? 'error' : 'ok';
@@ -170,6 +175,24 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
   } finally {
     finished?.(outcome);
   }
+}
+
+/** For calls that a running tool makes: the way of all calls, without ledger and background. */
+function nestedFor(deps: CallToolsDeps, run: ToolRun, outer: ToolCall, results: readonly ModelMessage[]): NestedCall {
+  const { background: _background, ...input } = run.input;
+  const { ledger: _ledger, ...rest } = run;
+  const { agentId, traceId } = input;
+  return createNestedCall(
+    {
+      fence: deps.fence,
+      hideSecrets: deps.hideSecrets,
+      find: (name) => findTool(run, name),
+      run: (call, view, signal) =>
+        resultOf(deps, { ...rest, input, signal, added: [...(run.added ?? []), ...view.read] }, call, [...results, ...view.taints]),
+      inspect: (text) => deps.inspect?.(text, { source: 'tool_output', principalId: `tool:${outer.name}`, agentId, traceId }),
+    },
+    outer,
+  );
 }
 
 function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unknown): ToolResult {

@@ -1,6 +1,7 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { ToolCall } from '../llm/model.ts';
 import type { BackgroundTasks, TaskOutcome } from './background.ts';
+import type { NestedCall } from './nested-call.ts';
 import type { Tool, ToolContext, ToolResult } from './tool.ts';
 import { authorityOf, backgroundToolName } from './tool-policy.ts';
 import type { TurnInput } from './turn.ts';
@@ -24,6 +25,10 @@ export interface ToolInvocation {
   readonly failed: (error: unknown) => ToolResult;
   /** What becomes of the result of a task: bounded, and fenced where it is from outside. */
   readonly toText: (result: ToolResult) => Promise<string>;
+  /** For calls that the tool makes itself. */
+  readonly nested: NestedCall;
+  /** Whether the model has read text from outside. */
+  readonly tainted: () => boolean;
 }
 
 interface ToolEnd {
@@ -60,6 +65,8 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
     sessionKey: input.sessionKey,
     principalId: input.principalId,
     callId: call.id,
+    callTool: (name, nestedArgs) => invocation.nested(name, nestedArgs, controller.signal),
+    tainted: invocation.tainted,
     call: { ...input.call, signal: controller.signal },
     signal: controller.signal,
   };

@@ -63,6 +63,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     let messages = input.messages;
     let system = input.system;
     let overflows = 0;
+    /** What came since the last finished step. */
+    let steers: { readonly ids: readonly string[]; readonly messages: readonly ModelMessage[] } | undefined;
     const { ledger } = input;
     if (ledger?.past !== undefined) {
       if (ledger.past.begun !== undefined) await finishBegun(ledger, ledger.past.begun);
@@ -78,6 +80,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         (progress.told ??= []).push(...news.taskIds);
         messages = [...messages, message];
       }
+      takeSteers([]);
       const plan = planCall({
         models: input.models,
         system,
@@ -144,6 +147,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         // Calls of an answer that was cut off may be cut off themselves.
         addText(progress, answer.text);
         if (answer.finish === 'length') return plan.cappedBy === undefined ? turnEnds.lengthCut : budgetExceeded(plan.cappedBy);
+        // A message that came during the last call is not passed over.
+        if (answer.text.trim() !== '' && takeSteers([{ role: 'assistant', content: answer.text }])) continue;
         if (answer.text.trim() !== '') return turnEnds.stop;
         if (answer.finish === 'content_filter') return turnEnds.filtered;
         if (system !== input.system || progress.steps >= agent.maxSteps) return turnEnds.outputStarved;
@@ -182,8 +187,23 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       const step: ModelMessage[] = [{ role: 'assistant', content: answer.text, toolCalls: calls }, ...results];
       progress.added.push(...step);
       if (verdict === 'loop') return turnEnds.contextLoop;
-      if (ledgerStep !== undefined && stop.cause === undefined) await ledger?.finish(ledgerStep, step);
+      if (ledgerStep !== undefined && stop.cause === undefined) {
+        if (steers === undefined) await ledger?.finish(ledgerStep, step);
+        else await ledger?.finish({ ...ledgerStep, steers: steers.ids }, [...steers.messages, ...step]);
+        steers = undefined;
+      }
       messages = [...messages, ...step];
+    }
+
+    /** Puts into the turn what came for it, after an answer that would have ended it. */
+    function takeSteers(answered: readonly ModelMessage[]): boolean {
+      const news = input.steering?.take();
+      if (news === undefined) return false;
+      const message: ModelMessage = { role: 'user', content: news.text };
+      progress.added.push(message);
+      steers = { ids: [...(steers?.ids ?? []), ...news.ids], messages: [...(steers?.messages ?? []), ...answered, message] };
+      messages = [...messages, ...answered, message];
+      return true;
     }
 
     /** The calls of a step that a crash came into: those that ran are known, the others run now. */

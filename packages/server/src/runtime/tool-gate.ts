@@ -39,7 +39,12 @@ export interface ToolGateDeps {
   readonly mode: ApprovalAction;
   /** Waits for a person's decision about exactly this call. */
   readonly ask: (call: GatedCall, why: { readonly reason: string; readonly tainted: boolean }) => Promise<GateAnswer>;
+  /** For agents that ask nobody; undefined: a person is asked. */
+  readonly insteadOfAsking?: (call: GatedCall, reason: string) => Promise<GateAnswer> | undefined;
 }
+
+/** Whether the turn may set such a thing going at all, asked before everything else; undefined: it may. */
+export type CapabilityCheck = (call: GatedCall) => GateAnswer | undefined;
 
 /** Turns that begin without anybody: whom they would ask is not there. */
 const unattended: ReadonlySet<TurnOrigin> = new Set(['webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph']);
@@ -48,9 +53,11 @@ const unattended: ReadonlySet<TurnOrigin> = new Set(['webhook', 'cron', 'heartbe
  * The one point before a call where it is held against rules, mode, and the gate on text from outside that meets private
  * data and an effect (reliability §4.9). What a call that none of them names costs is one look at its risk.
  */
-export function createToolGate({ findRule, mode, ask }: ToolGateDeps): ToolGate {
+export function createToolGate({ findRule, mode, ask, insteadOfAsking }: ToolGateDeps, check?: CapabilityCheck): ToolGate {
   return (call) => {
     const { tool, args, turn } = call;
+    const denied = check?.(call);
+    if (denied !== undefined) return Promise.resolve(denied);
     const rule = findRule(call);
     const mustAsk = tool.mustAsk?.(args);
     if (tool.risk === 'read' && rule === undefined && mustAsk === undefined) return undefined;
@@ -58,13 +65,15 @@ export function createToolGate({ findRule, mode, ask }: ToolGateDeps): ToolGate 
     const action = rule?.action ?? (tool.risk === 'read' ? 'auto' : mode);
     if (action === 'deny') return refuse(`The operator's rules refuse this call of "${tool.name}"`);
     const tainted = () => isTainted([...call.before(), ...call.results], turn.system, turn.agent.approvals);
-    if (action === 'ask' && rule !== undefined) return ask(call, { reason: rule.name, tainted: tainted() });
+    if (action === 'ask' && rule !== undefined) return insteadOfAsking?.(call, rule.name) ?? ask(call, { reason: rule.name, tainted: tainted() });
 
     const reason =
       mustAsk ??
       (action === 'ask' ? 'approvals.mode' : undefined) ??
       (rule?.tainted !== true && reachesPrivate(turn) && tainted() && hasEffect(tool, args, call.before()) ? taintedReason : undefined);
     if (reason === undefined) return undefined;
+    const instead = insteadOfAsking?.(call, reason);
+    if (instead !== undefined) return instead;
     if (unattended.has(turn.origin)) return refuse(`"${tool.name}" needs an approval here, and nobody is there to give it`);
     return ask(call, { reason, tainted: reason === taintedReason || tainted() });
   };

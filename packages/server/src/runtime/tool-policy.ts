@@ -3,7 +3,7 @@ import { deferTools, discoverToolName } from './discovery.ts';
 import type { Tool } from './tool.ts';
 import type { TurnInput } from './turn.ts';
 
-const coding = ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch', 'exec', 'process'];
+const coding = ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch', 'exec', 'process', 'orchestrate'];
 const supervisor = [
   'agents_manage',
   'obs_query',
@@ -30,7 +30,7 @@ const profiles: Readonly<Record<AgentConfig['tools']['profile'], readonly string
 const groups: Readonly<Record<string, readonly string[]>> = {
   coding,
   files: ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch'],
-  shell: ['exec', 'process'],
+  shell: ['exec', 'process', 'orchestrate'],
   web: ['web_fetch', 'web_search', 'browser'],
   browser: ['browser'],
   memory: ['memory_search', 'memory_get', 'memory_store'],
@@ -38,7 +38,18 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   mcp: ['mcp__*'],
   scheduling: ['cron'],
   messaging: ['message'],
-  sessions: ['sessions_list', 'sessions_history', 'sessions_send', 'sessions_spawn', 'session_status', 'session_search', 'subagents', 'pipeline'],
+  sessions: [
+    'sessions_list',
+    'sessions_history',
+    'sessions_send',
+    'sessions_spawn',
+    'session_status',
+    'session_search',
+    'subagents',
+    'agents_list',
+    'read_result',
+    'pipeline',
+  ],
   platform_actions: ['discord_action', 'telegram_action', 'slack_action', 'whatsapp_action'],
   supervisor,
 };
@@ -56,9 +67,9 @@ const untrustedOrigins: ReadonlySet<TurnOrigin> = new Set(['v1', 'webhook', 'mcp
 /** Whether turns of this origin speak for somebody who is not the operator's own caller. */
 export const isUntrustedOrigin = (origin: TurnOrigin): boolean => untrustedOrigins.has(origin);
 
-/** By whose rights a turn acts: a background turn by those of the turn that began its task. */
-export function authorityOf(turn: Pick<TurnInput, 'origin' | 'background'>): TurnOrigin {
-  return turn.background?.begunBy ?? turn.origin;
+/** By whose rights a turn acts: a background turn by those of the turn that began its task, delegated work by those of an untrusted origin. */
+export function authorityOf(turn: Pick<TurnInput, 'origin' | 'background' | 'authority'>): TurnOrigin {
+  return turn.background?.begunBy ?? turn.authority ?? turn.origin;
 }
 
 export type PolicyRefusal = 'explicit_deny' | 'not_in_profile' | 'origin';
@@ -135,6 +146,24 @@ export function restrictTools(tools: readonly Tool[], { profile, allow, deny }: 
   const isDenied = compilePatterns(deny);
   return tools.filter(({ name }) => !isDenied(name) && (isAllowed(name) || loopTools.has(name)));
 }
+
+/** Those of the tools that every one of these policies allows, and that each of these agents has under the authority. */
+export function boundTools(
+  tools: readonly Tool[],
+  policies: readonly AgentConfig['tools'][],
+  agents: readonly (PolicyView | undefined)[],
+  authority: TurnOrigin,
+): readonly Tool[] {
+  if (agents.includes(undefined)) return [];
+  const within = policies.reduce(restrictTools, tools);
+  return agents.reduce<readonly Tool[]>(
+    (left, agent) => left.filter((tool) => agent !== undefined && refuseTool(tool, agent, authority) === undefined),
+    within,
+  );
+}
+
+/** Names that `group:<name>` may have. */
+export const toolGroupNames: readonly string[] = Object.keys(groups);
 
 /**
  * The tools that a turn of this agent and authority is told of, in their own order; one list for all turns of the same.

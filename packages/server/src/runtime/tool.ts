@@ -1,4 +1,4 @@
-import type { TurnOrigin } from '@gatehouse/contract';
+import type { Capability, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { CallContext } from '../kernel/call-context.ts';
 
@@ -19,6 +19,10 @@ export interface ToolContext {
   readonly principalId: string;
   /** Of this call, unique in the conversation. */
   readonly callId: string;
+  /** Runs a further tool of the turn as the model's own calls are run; the result is whole and not fenced. See `createNestedCall`. */
+  readonly callTool: (name: string, args: unknown) => Promise<ToolResult>;
+  /** Whether the model has read text from outside by now: what it asks others to do counts as such text then. */
+  readonly tainted: () => boolean;
   /** For functions of features: the identity that the turn works for, marked as the agent's by `agentCaller`. */
   readonly call: CallContext;
   readonly signal: AbortSignal;
@@ -57,6 +61,8 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   readonly destination?: (args: z.output<Args>) => ToolDestination;
   /** Why this very call must be approved whatever the rules say. */
   readonly mustAsk?: (args: z.output<Args>) => string | undefined;
+  /** What the agent must be allowed to set going; asked for at the gate of every call. */
+  readonly capability?: Capability;
   /** May go on in the background when it takes longer than `agents.<id>.background.afterMs`. */
   readonly promotable?: boolean;
   /** What this call does, for people, in one line of at most 200 characters; the name of the tool when absent. */

@@ -41,6 +41,8 @@ export interface Refused {
   readonly limit: number;
   readonly used: number;
   readonly retryAfterMs?: number;
+  /** It is no cap: the run was stopped. */
+  readonly isRevoked?: true;
   /** The sentence for the caller. */
   readonly message: string;
 }

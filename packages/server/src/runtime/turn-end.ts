@@ -2,7 +2,7 @@ import type { FinishReason } from '@gatehouse/contract';
 import { ModelError, type ModelErrorKind } from '../llm/model.ts';
 import type { TurnHealth } from './circuit-breaker.ts';
 import type { Refused } from './turn-budget.ts';
-import { TurnStoppedError } from './turn-stop.ts';
+import { type TurnStop, TurnStoppedError } from './turn-stop.ts';
 import type { TurnResult } from './turn.ts';
 
 /** How a turn ends. */
@@ -25,6 +25,11 @@ export const turnEnds = {
   outputStarved: failed('output_starved', 'neutral', 'The model ended its turn without an answer'),
   aborted: failed('aborted', 'neutral', 'The turn was aborted'),
   timeout: failed('timeout', 'neutral', 'The turn did not end within its wall clock'),
+  denied: {
+    finishReason: 'error',
+    failure: { kind: 'denial_breaker', message: 'The turn was ended because its calls were denied again and again' },
+    health: 'neutral',
+  },
   filtered: {
     finishReason: 'error',
     failure: { kind: 'content_filter', message: "The provider's content filter withheld the answer" },
@@ -34,7 +39,8 @@ export const turnEnds = {
 } as const satisfies Record<string, TurnEnd>;
 
 /** A budget has no room for the call, or cut the answer short. */
-export function budgetExceeded({ message, retryAfterMs }: Refused): TurnEnd {
+export function budgetExceeded({ message, retryAfterMs, isRevoked }: Refused): TurnEnd {
+  if (isRevoked === true) return { finishReason: 'aborted', failure: { kind: 'revoked', message }, health: 'neutral' };
   const end = failed('budget_exceeded', 'neutral', message);
   return retryAfterMs === undefined ? end : { ...end, failure: { kind: 'budget_exceeded', message, retryAfterMs } };
 }
@@ -67,9 +73,10 @@ const byKind: Readonly<Record<ModelErrorKind, { readonly finishReason: FinishRea
 };
 
 /** The end that a failed model call puts to the turn; `stopped` is why the turn itself was stopped, if it was. */
-export function endOfFailedCall(error: unknown, stopped: 'aborted' | 'timeout' | undefined): TurnEnd {
+export function endOfFailedCall(error: unknown, stopped: TurnStop['cause']): TurnEnd {
   // A provider that hangs until the wall clock runs out is as sick as one that fails.
   if (stopped === 'timeout') return { ...turnEnds.timeout, health: 'failure' };
+  if (stopped === 'denied') return turnEnds.denied;
   if (stopped === 'aborted' || error instanceof TurnStoppedError) return turnEnds.aborted;
   if (!(error instanceof ModelError)) return turnEnds.internal;
   const { finishReason, health, message } = byKind[error.kind];

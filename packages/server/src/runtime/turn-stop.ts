@@ -5,16 +5,23 @@ export class TurnStoppedError extends Error {
   override readonly name = 'TurnStoppedError';
 }
 
+/** Why a turn is aborted whose calls were denied again and again. */
+export class TurnDeniedError extends Error {
+  override readonly name = 'TurnDeniedError';
+}
+
+type StopCause = 'aborted' | 'timeout' | 'denied';
+
 const graceMs = 5000;
 
-/** The end that a turn can be put to from outside: its caller leaves, or its wall clock runs out. */
+/** The end that a turn can be put to from outside: its caller leaves, its wall clock runs out, or a guard ends it. */
 export class TurnStop implements Disposable {
   readonly #clock: Clock;
   readonly #outer: AbortSignal;
   readonly #controller = new AbortController();
   readonly #endsAt: number;
-  readonly #onAbort = (): void => this.#stop('aborted');
-  #cause: 'aborted' | 'timeout' | undefined;
+  readonly #onAbort = (): void => this.#stop(this.#outer.reason instanceof TurnDeniedError ? 'denied' : 'aborted');
+  #cause: StopCause | undefined;
   #cancelTimer: () => void;
   #isOver = false;
   /** Ends the present wait. */
@@ -29,12 +36,12 @@ export class TurnStop implements Disposable {
     else signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** Aborted in both cases. */
+  /** Aborted in all cases. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  get cause(): 'aborted' | 'timeout' | undefined {
+  get cause(): StopCause | undefined {
     return this.#cause;
   }
 
@@ -59,7 +66,7 @@ export class TurnStop implements Disposable {
     this.#outer.removeEventListener('abort', this.#onAbort);
   }
 
-  #stop(why: 'aborted' | 'timeout'): void {
+  #stop(why: StopCause): void {
     if (this.#cause !== undefined) return;
     this.#cause = why;
     this.#cancelTimer();

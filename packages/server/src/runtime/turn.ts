@@ -41,7 +41,18 @@ export interface TurnInput {
   readonly operation?: OperationType;
   /** Caps over agent and time; without it only `agent.budgets.perTurnTokens` holds. */
   readonly budget?: TurnBudget;
+  /** By whose rights it acts when not by those of its origin. */
+  readonly authority?: TurnOrigin;
+  readonly steering?: TurnSteering;
   readonly signal: AbortSignal;
+  /** Ends the turn from within: a guard found that it must not go on. */
+  readonly abort?: (reason: Error) => void;
+}
+
+/** Messages that come into a turn between two of its steps. */
+export interface TurnSteering {
+  /** What came since the last time; whoever takes it puts it into the turn. `text` is fenced. */
+  take(): { readonly ids: readonly string[]; readonly text: string } | undefined;
 }
 
 /** What a turn has done before this run of it. */
@@ -60,6 +71,8 @@ export interface LedgerStep {
   readonly text: string;
   readonly calls: readonly ToolCall[];
   readonly records: readonly CallRecord[];
+  /** Messages of the steering that came before the step. */
+  readonly steers?: readonly string[];
 }
 
 /** Every function rejects when the turn is another process's by now: then nothing more is done. */

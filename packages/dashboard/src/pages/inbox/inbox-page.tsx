@@ -7,9 +7,17 @@ import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { Markdown } from '../../markdown/markdown.tsx';
 
-const sources: Readonly<Record<InboxMessage['source'], string>> = { cron: 'Job', heartbeat: 'Heartbeat', webhook: 'Webhook', turn: 'Turn' };
+const sources: Readonly<Record<InboxMessage['source'], string>> = {
+  cron: 'Job',
+  heartbeat: 'Heartbeat',
+  webhook: 'Webhook',
+  turn: 'Turn',
+  subagent: 'Sub-agent',
+  graph: 'Graph',
+  autonomy: 'Unattended',
+};
 
-/** What jobs, heartbeats and webhooks have told. */
+/** What jobs, heartbeats, webhooks, sub-agents and graphs have told. */
 export function InboxPage() {
   const { inbox, admin } = useSession();
   const { messages, unread, hasMore, loading, error } = useStore(inbox.state);
@@ -21,7 +29,11 @@ export function InboxPage() {
   return (
     <Page
       title="Inbox"
-      lead={admin ? 'What jobs, heartbeats and webhooks have told, everybody.' : 'What jobs, heartbeats and webhooks have told you.'}
+      lead={
+        admin
+          ? 'What jobs, heartbeats, webhooks, sub-agents and graphs have told, everybody.'
+          : 'What jobs, heartbeats, webhooks, sub-agents and graphs have told you.'
+      }
       actions={
         <Button disabled={unread === 0} onClick={() => mark('all')}>
           Mark all as read

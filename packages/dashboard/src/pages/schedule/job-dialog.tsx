@@ -1,10 +1,11 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { type FieldErrors, fieldErrors } from '../../data/field-errors.ts';
 import { useStore } from '../../data/store.ts';
 import { Dialog } from '../../ui/dialog.tsx';
+import { DraftField } from '../../ui/draft-field.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
-import { DraftField, type DraftFieldProps } from './draft-field.tsx';
-import { type FieldErrors, fieldErrors } from './field-errors.ts';
+import type { DraftFieldProps } from './draft-props.ts';
 import { addParams, draftOf, emptyDraft, type Job, type JobDraft, payloadKinds, scheduleKinds, unitNames, updateParams } from './job-draft.ts';
 import { PolicyFields } from './policy-fields.tsx';
 import { PreviewList, usePreview } from './preview.tsx';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { addParams, DraftError, draftOf, emptyDraft, type Job, scheduleOf, updateParams } from './job-draft.ts';
+import { DraftError } from '../../data/field-errors.ts';
+import { addParams, draftOf, emptyDraft, type Job, scheduleOf, updateParams } from './job-draft.ts';
 
 const job: Job = {
   id: 'cj_1',

@@ -1,4 +1,5 @@
 import type { ParamsInput, Result } from '@gatehouse/contract';
+import { DraftError } from '../../data/field-errors.ts';
 
 export type Job = Result<'cron.list'>['jobs'][number];
 type JobParams = ParamsInput<'cron.add'>;
@@ -44,15 +45,6 @@ export interface JobDraft {
   readonly allow: string;
   readonly deny: string;
   readonly maxErrors: string;
-}
-
-/** A field that the form itself finds wrong, named as the server would name it. */
-export class DraftError extends Error {
-  readonly path: string;
-  constructor(path: string, message: string) {
-    super(message);
-    this.path = path;
-  }
 }
 
 export function emptyDraft(agentId: string, zone: string): JobDraft {

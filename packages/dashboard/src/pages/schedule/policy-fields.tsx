@@ -1,6 +1,7 @@
+import { errorOf } from '../../data/field-errors.ts';
+import { DraftField } from '../../ui/draft-field.tsx';
 import { Field } from '../../ui/parts.tsx';
-import { DraftField, type DraftFieldProps } from './draft-field.tsx';
-import { errorOf } from './field-errors.ts';
+import type { DraftFieldProps } from './draft-props.ts';
 import { continuations, profiles, retentions } from './job-draft.ts';
 
 const continuationWords: Readonly<Record<(typeof continuations)[number], string>> = {

@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { DraftError } from '../../data/field-errors.ts';
 import { ago, dateTime } from '../../data/format.ts';
 import { type Loaded, useLoad } from '../../data/use-load.ts';
-import { DraftError, type JobDraft, type ScheduleRequest, scheduleOf } from './job-draft.ts';
+import { type JobDraft, type ScheduleRequest, scheduleOf } from './job-draft.ts';
 
 const settleMs = 350;
 const previewed = 10;

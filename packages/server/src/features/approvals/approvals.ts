@@ -4,7 +4,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Log } from '../../kernel/log.ts';
-import { createToolGate, type GateAnswer, type GatedCall, type ToolGate } from '../../runtime/tool-gate.ts';
+import { type CapabilityCheck, createToolGate, type GateAnswer, type GatedCall, type ToolGate, type ToolGateDeps } from '../../runtime/tool-gate.ts';
 import type { ApprovalsConfig } from './config.ts';
 import { systemDecider } from './deciders.ts';
 import { canonicalJson, digestOf, freezeDeep, hideIn } from './exact-call.ts';
@@ -22,6 +22,8 @@ export interface ApprovalsDeps {
   /** Takes the live secrets of the installation out. */
   readonly hideSecrets: (text: string) => string;
   readonly printKey: Parameters<typeof createApprovalMethods>[0]['printKey'];
+  /** What turns may set going, decided before any rule; nothing is asked where absent. */
+  readonly capabilities?: { readonly check: CapabilityCheck; readonly insteadOfAsking: NonNullable<ToolGateDeps['insteadOfAsking']> } | undefined;
 }
 
 export interface Approvals extends Disposable {
@@ -169,7 +171,15 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   });
 
   return {
-    gate: createToolGate({ findRule: compileRules(config.rules), mode: config.mode, ask }),
+    gate: createToolGate(
+      {
+        findRule: compileRules(config.rules),
+        mode: config.mode,
+        ask,
+        ...(deps.capabilities !== undefined && { insteadOfAsking: deps.capabilities.insteadOfAsking }),
+      },
+      deps.capabilities?.check,
+    ),
     methods: createApprovalMethods({
       db,
       clock,

@@ -13,6 +13,8 @@ export interface BackgroundApi extends BackgroundTasks {
   release(taskIds: readonly string[]): void;
   /** The conversation was begun anew or deleted: its tasks are stopped, their results belong nowhere. */
   forget(conversationRef: string): void;
+  /** The turn that stands at the root of a run was killed: nothing that it began goes on, and nothing of it is told. Gives how many ran. */
+  dropRoot(rootRunId: string): number;
   /** The agent is gone. */
   forgetAgent(agentId: string): void;
 }

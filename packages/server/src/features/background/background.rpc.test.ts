@@ -125,6 +125,23 @@ describe('a call that takes long', () => {
     ).toHaveLength(1);
   });
 
+  test('belongs with the turn that tells of it to the request that began it, and to its bounds', async () => {
+    await server[Symbol.asyncDispose]();
+    const tools = ['slow', 'sessions_spawn'];
+    server = await start({
+      config: {
+        agents: { default: { model: 'mock/mock-fast', tools: { allow: tools } } },
+        approvals: { rules: [{ tools, action: 'auto', tainted: true }] },
+      },
+    });
+    const { task } = await promote();
+    const spawned = server.heard('session:sub_agent_spawned');
+    server.provider.queue(call('sessions_spawn', { task: 'More.' }), { text: 'Delegated.' });
+    clock.advance(10_000);
+    task?.end({ content: 'ok' });
+    await expect.poll(() => spawned.map(({ rootRunId }) => rootRunId)).toEqual([`root-turn-${task?.context.turnId}`]);
+  });
+
   test('that ends while a turn of the conversation runs comes into it at its next step, and nowhere else', async () => {
     const notified = server.heard('background_task:notified');
     const { conversationRef, task } = await promote();

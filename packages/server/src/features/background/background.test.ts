@@ -79,7 +79,11 @@ async function begin() {
   await begun.stored;
   return { taskId: begun.taskId, end: (content: string) => end.resolve({ outcome: 'ok', content }) };
 }
-const useTool = (action: string, taskId: string) => background.tool.run({ action, taskId }, { ...input, callId: 'c', workspaceDir: '/nowhere' });
+const useTool = (action: string, taskId: string) =>
+  background.tool.run(
+    { action, taskId },
+    { ...input, callId: 'c', workspaceDir: '/nowhere', callTool: async () => ({ content: 'none', isError: true }), tainted: () => false },
+  );
 
 test('a result that could not be written down is told all the same, and holds no place', async () => {
   beforeEnd = () => Promise.reject(new Error('disk full'));

@@ -72,6 +72,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
       principalId: input.principalId,
       tokenId: input.call.identity.tokenId,
       turnId: input.turnId,
+      rootRunId: input.call.agentCaller?.turn?.rootRunId ?? null,
       traceId: input.traceId,
       toolName: tool.name,
       description: task.description,
@@ -183,6 +184,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
           target: { ref, sessionKey, agentId, principalId },
           begunBy,
           chain: chain + 1,
+          rootRunId: rootOf(head.row),
           take: () => (head.state === 'ended' && tasks.has(head) ? { taskIds: [id], text: takeOne(head) } : undefined),
         },
         call,
@@ -228,6 +230,11 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
         live.stop('its conversation was begun anew or deleted');
       }
     },
+    dropRoot(rootRunId) {
+      const mine = tasks.all().filter(({ row }) => rootRunId === rootOf(row));
+      for (const live of mine) drop(live);
+      return mine.filter(({ state }) => state === 'running').length;
+    },
     forgetAgent(agentId) {
       for (const live of tasks.all()) if (live.row.agentId === agentId) drop(live);
     },
@@ -248,3 +255,5 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     },
   };
 }
+
+const rootOf = ({ rootRunId, turnId }: TaskRow): string => rootRunId ?? `root-turn-${turnId}`;

@@ -28,4 +28,5 @@ export const backgroundMigrations: readonly Migration[] = [
       `CREATE INDEX background_task_by_end ON background_task (ended_at_ms) WHERE state = 'told'`,
     ],
   },
+  { id: '044-background-roots', up: [`ALTER TABLE background_task ADD COLUMN root_run_id TEXT`] },
 ];

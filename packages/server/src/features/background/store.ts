@@ -15,6 +15,8 @@ export interface TaskRow {
   /** Whose rights the turn had that began it; looked up again when the result comes back. */
   readonly tokenId: string;
   readonly turnId: string;
+  /** Of the turn; null for tasks of versions that did not know it. */
+  readonly rootRunId: string | null;
   readonly traceId: string;
   readonly toolName: string;
   readonly description: string;
@@ -37,6 +39,7 @@ const columns = [
   'principal_id as principalId',
   'token_id as tokenId',
   'turn_id as turnId',
+  'root_run_id as rootRunId',
   'trace_id as traceId',
   'tool_name as toolName',
   'description',
@@ -58,6 +61,7 @@ const insert = query<TaskRow>(({ db, p }) =>
     principal_id: p('principalId'),
     token_id: p('tokenId'),
     turn_id: p('turnId'),
+    root_run_id: p('rootRunId'),
     trace_id: p('traceId'),
     tool_name: p('toolName'),
     description: p('description'),

@@ -56,8 +56,17 @@ function setUp() {
       throw new AppError('internal', 'not asked for');
     },
   };
-  return createBudgetMethods({ db, clock, ledger, agents: api, turnsOf: () => ({ running: 1, queued: 2 }) });
+  return createBudgetMethods({ db, clock, ledger, agents: api, autonomyOf: () => nothing, turnsOf: () => ({ running: 1, queued: 2 }) });
 }
+
+const nothing = {
+  profile: 'assistant' as const,
+  caps: [],
+  budget: { tokensRemaining: 0, usdRemaining: 0, wallClockMsRemaining: 0 },
+  spawns: { perMinuteRemaining: 0 },
+  messages: { perHourRemaining: 0 },
+  outwardQuota: { perHourRemaining: 0 },
+};
 
 /** A tool of the agent `other`; the token behind it may do everything. */
 const call: CallContext = {

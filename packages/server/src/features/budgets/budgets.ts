@@ -15,6 +15,7 @@ export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
   /** `budgets` of the root configuration. */
   readonly overall: BudgetsConfig;
   readonly agents: AgentsApi;
+  readonly autonomyOf: Parameters<typeof createBudgetMethods>[0]['autonomyOf'];
   readonly turnsOf: (agentId: string) => { readonly running: number; readonly queued: number };
 }
 
@@ -44,7 +45,7 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
   });
   for (const row of await db.read(usedSince, { sinceMs: clock.now() - dayMs - 600_000, stepMs })) ledger.seed(row.agentId, row.atMs, row);
   return {
-    methods: createBudgetMethods({ db, clock, ledger, agents, turnsOf: deps.turnsOf }),
+    methods: createBudgetMethods({ db, clock, ledger, agents, autonomyOf: deps.autonomyOf, turnsOf: deps.turnsOf }),
     work: createModelWork(deps, ledger),
     budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
     [Symbol.asyncDispose]: () => billing[Symbol.asyncDispose](),

@@ -270,7 +270,7 @@ function inputCost(input: number, inputTokens: number): number {
 }
 
 /** The most that a call may cost with so much output: at the dearest of its models. */
-function costOfCall(unit: Cap['unit'], { models, inputTokens }: CallNeed, outputTokens: number): number {
+export function costOfCall(unit: Cap['unit'], { models, inputTokens }: CallNeed, outputTokens: number): number {
   if (unit === 'tokens') return inputTokens + outputTokens;
   let most = 0;
   for (const model of models) {

@@ -17,6 +17,8 @@ export function createBudgetMethods(deps: {
   readonly clock: Clock;
   readonly ledger: Ledger;
   readonly agents: AgentsApi;
+  /** What the caller may set going, and what is left of its quotas. */
+  readonly autonomyOf: (agent: Agent, call: CallContext) => ResultInput<'capabilities.introspect'>['autonomy'];
   /** Turns of one agent that run and that wait. */
   readonly turnsOf: (agentId: string) => { readonly running: number; readonly queued: number };
 }): HandlersOf<'capabilities.introspect' | 'usage.report'> {
@@ -28,6 +30,7 @@ export function createBudgetMethods(deps: {
         enabled: !agent.suspended,
         budgets: deps.ledger.status(agent.id).map(shown),
         concurrency: { ...deps.turnsOf(agent.id), max: agent.config.maxConcurrentRuns },
+        autonomy: deps.autonomyOf(agent, call),
         timestamp: deps.clock.now(),
       };
     },

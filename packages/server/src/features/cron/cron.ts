@@ -2,6 +2,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import { newId } from '../../kernel/ids.ts';
+import type { Tool } from '../../runtime/tool.ts';
 import type { AgentsApi } from '../agents/api.ts';
 import type { DurableWork } from '../durable/api.ts';
 import { builtInJobs } from './built-in.ts';
@@ -17,6 +18,7 @@ import { createScheduler } from './scheduler.ts';
 import { jobsAfter } from './search-store.ts';
 import { createStates } from './states.ts';
 import { type JobRow, reconcileBuiltIns, removeAgentJobs } from './store.ts';
+import { type CronToolDeps, createCronTool } from './tool.ts';
 import { cronWork } from './work-kind.ts';
 
 export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute'> {
@@ -24,6 +26,9 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
   readonly clock: Clock;
   readonly config: CronConfig;
   readonly agents: AgentsApi;
+  readonly autonomy: CronToolDeps['autonomy'];
+  /** Jobs that an agent may have that it made itself. */
+  readonly selfMax: number;
   readonly durable: Pick<DurableWork, 'handle' | 'wake'>;
   readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'defaultTimezone'>;
   readonly input: Omit<InputDeps, 'defaultTimezone'>;
@@ -36,6 +41,7 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
 
 export interface Cron extends AsyncDisposable {
   readonly methods: CronMethods;
+  readonly tools: readonly Tool[];
   /** Before durable work starts: waits until what an earlier run left is ended, and lets the clock begin jobs. */
   start(): Promise<void>;
   /** Begins nothing more by the clock. */
@@ -144,6 +150,7 @@ export function createCron(deps: CronDeps): Cron {
     clock,
     bootId,
     config,
+    selfMax: deps.selfMax,
     input: { ...deps.input, defaultTimezone },
     agents,
     states,
@@ -155,6 +162,17 @@ export function createCron(deps: CronDeps): Cron {
 
   return {
     methods,
+    tools: [
+      createCronTool({
+        methods,
+        clock,
+        agents,
+        autonomy: deps.autonomy,
+        tenantId: deps.input.tenantId,
+        defaultTimezone,
+        fence: deps.fence,
+      }),
+    ],
     async start() {
       await ready;
       states.activate();

@@ -35,6 +35,8 @@ export interface CronMethodsDeps {
   readonly clock: Clock;
   readonly bootId: string;
   readonly config: CronConfig;
+  /** Jobs that an agent may have that it made itself. */
+  readonly selfMax: number;
   readonly input: InputDeps;
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId' | 'usable'>;
   readonly states: States;
@@ -118,7 +120,8 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
         createdAtMs: nowMs,
       };
       const audit = audited(call, 'cron.add', 'mutate', id);
-      await db.write(addJob, { job, seed: newId('cs'), maxJobs: config.maxJobs, audit });
+      const bySelf = call.agentCaller !== undefined && { selfMax: deps.selfMax };
+      await db.write(addJob, { job, seed: newId('cs'), maxJobs: config.maxJobs, ...bySelf, audit });
       announceAudit(bus, audit);
       deps.poke();
       return { jobId: id, name, schedule };

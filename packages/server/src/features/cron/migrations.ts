@@ -83,4 +83,5 @@ export const cronMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
+  { id: '045-cron-by-agent', up: [`ALTER TABLE cron_job ADD COLUMN by_agent INTEGER NOT NULL DEFAULT 0`] },
 ];

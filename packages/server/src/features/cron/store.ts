@@ -77,7 +77,7 @@ export async function beginStore(tx: Tx, input: { readonly agentId: string; read
   await tx.run(insertStore, { ...input, formatVersion });
 }
 
-const insertRow = query<JobRow>(({ db, p }) =>
+const insertRow = query<JobRow & { readonly byAgent: 0 | 1 }>(({ db, p }) =>
   db
     .insertInto('cron_job')
     .values({
@@ -102,6 +102,7 @@ const insertRow = query<JobRow>(({ db, p }) =>
       ended_at_ms: p('endedAtMs'),
       revision: p('revision'),
       created_at_ms: p('createdAtMs'),
+      by_agent: p('byAgent'),
     })
     .onConflict((conflict) => conflict.columns(['agent_id', 'principal_id', 'name']).doNothing()),
 );
@@ -127,22 +128,42 @@ const countOpen = query<{ agentId: string }, { count: number }>(({ db, sql, p })
     .where('state', '<>', 'one_shot_terminal'),
 );
 
-/** Adds an authored job; `conflict` when the name is taken, `precondition_failed` when the agent has too many. */
-export const addJob = operation(
-  'cron.add',
-  async (tx, { job, seed, maxJobs, audit }: { job: JobRow; seed: string; maxJobs: number; audit: AuditRow }): Promise<void> => {
-    await refuseDuringReset(tx, job.agentId);
-    await tx.run(deleteEnded, { agentId: job.agentId, beforeMs: job.createdAtMs - endedKeptMs });
-    await tx.run(deleteEndedBeyond, { agentId: job.agentId, kept: endedKept });
-    const open = await tx.get(countOpen, { agentId: job.agentId });
-    if ((open?.count ?? 0) >= maxJobs)
-      throw new AppError('precondition_failed', `Agent ${job.agentId} has ${maxJobs} jobs already, which is the limit`);
-    await beginStore(tx, { agentId: job.agentId, seed, atMs: job.createdAtMs });
-    const { changes } = await tx.run(insertRow, job);
-    if (changes === 0) throw nameTaken(job.name);
-    await appendAudit(tx, audit);
-  },
+const countByAgent = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('cron_job')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('agent_id', '=', p('agentId'))
+    .where('by_agent', '=', 1)
+    .where('state', '<>', 'one_shot_terminal'),
 );
+
+export interface NewJob {
+  readonly job: JobRow;
+  readonly seed: string;
+  readonly maxJobs: number;
+  /** Of a job that the agent makes itself: how many of these it may have. */
+  readonly selfMax?: number;
+  readonly audit: AuditRow;
+}
+
+/** Adds an authored job; `conflict` when the name is taken, `precondition_failed` when the agent has too many. */
+export const addJob = operation('cron.add', async (tx, { job, seed, maxJobs, selfMax, audit }: NewJob): Promise<void> => {
+  await refuseDuringReset(tx, job.agentId);
+  await tx.run(deleteEnded, { agentId: job.agentId, beforeMs: job.createdAtMs - endedKeptMs });
+  await tx.run(deleteEndedBeyond, { agentId: job.agentId, kept: endedKept });
+  const open = await tx.get(countOpen, { agentId: job.agentId });
+  if ((open?.count ?? 0) >= maxJobs)
+    throw new AppError('precondition_failed', `Agent ${job.agentId} has ${maxJobs} jobs already, which is the limit`);
+  if (selfMax !== undefined && ((await tx.get(countByAgent, { agentId: job.agentId }))?.count ?? 0) >= selfMax)
+    throw new AppError(
+      'precondition_failed',
+      `Agent ${job.agentId} has made ${selfMax} jobs itself, which is the limit (autonomy.guards.cronSelfMax); remove one that is not needed`,
+    );
+  await beginStore(tx, { agentId: job.agentId, seed, atMs: job.createdAtMs });
+  const { changes } = await tx.run(insertRow, { ...job, byAgent: selfMax === undefined ? 0 : 1 });
+  if (changes === 0) throw nameTaken(job.name);
+  await appendAudit(tx, audit);
+});
 
 const nameTaken = (name: string) => new AppError('conflict', `A job of this name exists already: ${name}`, { param: 'name' });
 
@@ -171,7 +192,7 @@ export const reconcileBuiltIns = operation(
     for (const job of wanted) {
       if (kept.has(`${job.agentId} ${job.name}`)) continue;
       await beginStore(tx, { agentId: job.agentId, seed, atMs });
-      added += (await tx.run(insertRow, job)).changes;
+      added += (await tx.run(insertRow, { ...job, byAgent: 0 })).changes;
     }
     return added;
   },

@@ -16,6 +16,8 @@ export interface NewWork {
   readonly agentId: string | null;
   /** Whatever JSON holds; the handler parses it. */
   readonly payload: unknown;
+  /** It follows from work that was accepted, and is never refused for want of room. */
+  readonly owed?: true;
   /** At once when absent. */
   readonly notBeforeMs?: number;
   readonly atMs: number;

@@ -183,3 +183,23 @@ test('a webhook whose mapping is removed after a stop cut its turn off inside a 
   expect((await server.client.call('obs.audit.query', { actionType: 'turn.unknown' })).rows).toHaveLength(1);
   expect(started).toBe(1);
 });
+
+test('a sub-agent that a stop cut off inside a tool that runs once is unknown also when its agent is suspended meanwhile', async () => {
+  {
+    await using server = await start();
+    await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } });
+    server.provider.setAnswer(() => ({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }));
+    await server.client.call('graph.execute', { nodes: [{ node_id: 'pay', task: 'Charge', agent: 'scout' }] });
+    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+    await server.client.call('agents.suspend', { agentId: 'scout' });
+  }
+  await using server = await start();
+  await expect
+    .poll(() => rows('SELECT state, error_kind FROM sub_agent_run'), { timeout: 5_000 })
+    .toEqual([{ state: 'failed', error_kind: 'unknown' }]);
+  expect(rows(`SELECT state FROM work_item WHERE kind = 'subagent'`)).toEqual([{ state: 'unknown' }]);
+  expect(rows('SELECT state FROM turn')).toEqual([{ state: 'unknown' }]);
+  expect(rows('SELECT * FROM turn_intent')).toEqual([]);
+  expect((await server.client.call('obs.audit.query', { actionType: 'turn.unknown' })).rows).toHaveLength(1);
+  expect(started).toBe(1);
+});

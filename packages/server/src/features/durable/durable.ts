@@ -92,11 +92,12 @@ export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps):
       );
       // The end of one that runs looks again.
       if (free.length === 0) return sweepMs;
-      const nextAtMs = await db.read(nextWorkAt, { kinds: free.map(({ kind }) => kind), atMs: clock.now() });
+      const next = await db.read(nextWorkAt, { kinds: free.map(({ kind }) => kind), atMs: clock.now() });
       const atMs = clock.now();
-      if (isPaused || isStopping || nextAtMs === null) return sweepMs;
-      if (nextAtMs > atMs) return Math.min(sweepMs, nextAtMs - atMs);
-      const items = await db.write(claimWork, { owner: bootId, kinds: free, held: [...held.keys()], leaseUntilMs: atMs + leaseMs, atMs });
+      if (isPaused || isStopping || next === undefined) return sweepMs;
+      if (next.atMs > atMs) return Math.min(sweepMs, next.atMs - atMs);
+      const due = free.filter(({ kind }) => next.kinds.includes(kind));
+      const items = await db.write(claimWork, { owner: bootId, kinds: due, held: [...held.keys()], leaseUntilMs: atMs + leaseMs, atMs });
       // What was claimed while the stop began is found again by the next start.
       if (isStopping) return sweepMs;
       for (const item of items) begin(item);

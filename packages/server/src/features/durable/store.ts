@@ -102,9 +102,9 @@ async function hasRoom(tx: Tx, kind: string): Promise<boolean> {
  * Makes work of what came in, inside the transaction of whatever it comes with. A key that is known makes no second piece.
  * Fails with `unavailable`, before anything is written, when too much of the kind waits already.
  */
-export async function acceptWork(tx: Tx, { payload, ...work }: NewWork): Promise<Acceptance> {
+export async function acceptWork(tx: Tx, { payload, owed, ...work }: NewWork): Promise<Acceptance> {
   const { kind, key, digest } = work;
-  if (await hasRoom(tx, kind)) {
+  if (owed === true || (await hasRoom(tx, kind))) {
     const row = { ...work, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? work.atMs };
     if ((await tx.run(insert, row)).changes > 0) {
       mostOf(tx).set(kind, (mostOf(tx).get(kind) ?? 0) + 1);
@@ -139,6 +139,19 @@ export async function settleWork(tx: Tx, { id, owner, fence, state, result, erro
   const resultJson = result === undefined ? null : JSON.stringify(result);
   const { changes } = await tx.run(settle, { id, owner, fence, state, resultJson, errorKind, atMs });
   return changes > 0;
+}
+
+const cancel = query<{ id: string; errorKind: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ state: 'aborted', fence: sql`fence + 1`, error_kind: p('errorKind'), ended_at_ms: p('atMs'), lease_until_ms: 0 })
+    .where('id', '=', p('id'))
+    .where('ended_at_ms', 'is', null),
+);
+
+/** Ends a piece of work whoever has it, so that its owner can write nothing any more; false when it had ended before. */
+export async function cancelWork(tx: Tx, input: { readonly id: string; readonly errorKind: string; readonly atMs: number }): Promise<boolean> {
+  return (await tx.run(cancel, input)).changes > 0;
 }
 
 const held = query<WorkClaim, { id: string }>(({ db, p }) =>
@@ -312,46 +325,45 @@ export const releaseWork = operation('durable.release', async (tx, { id, owner, 
   await tx.run(release, { id, owner, fence });
 });
 
-const soonest = query<{ kind: string }, { atMs: number | null }>(({ db, sql, p }) =>
+/** Bound as one text, so that a look into both indexes of every kind is one statement: one follows each piece of work. */
+const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p }) =>
   db
-    .selectFrom('work_item')
-    .select(sql<number | null>`min(not_before_ms)`.as('atMs'))
-    .where('kind', '=', p('kind'))
-    .where(sql<boolean>`state = 'accepted'`),
+    .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
+    .select([
+      sql<string>`asked.value`.as('kind'),
+      sql<number | null>`(select min(not_before_ms) from work_item where kind = asked.value and state = 'accepted')`.as('waitsAtMs'),
+      sql<number | null>`(select min(lease_until_ms) from work_item where kind = asked.value and state = 'running')`.as('lapsesAtMs'),
+    ]),
 );
 
-const ofTheFuture = query<{ kind: string; atMs: number }, { id: string }>(({ db, sql, p }) =>
+const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('work_item')
-    .select('id')
-    .where('kind', '=', p('kind'))
-    .where(sql<boolean>`state = 'accepted'`)
-    .where('created_at_ms', '>', p('atMs'))
-    .limit(1),
+    .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
+    .select(sql<string>`asked.value`.as('kind'))
+    .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted' and created_at_ms > ${p('atMs')})`),
 );
 
-const soonestLapse = query<{ kind: string }, { atMs: number | null }>(({ db, sql, p }) =>
-  db
-    .selectFrom('work_item')
-    .select(sql<number | null>`min(lease_until_ms)`.as('atMs'))
-    .where('kind', '=', p('kind'))
-    .where(sql<boolean>`state = 'running'`),
-);
+export interface NextWork {
+  /** Also in the past. */
+  readonly atMs: number;
+  /** Those of which there is something to claim by then, or by now. */
+  readonly kinds: readonly string[];
+}
 
-/** When there is something to claim of these kinds, also in the past; null when nothing waits. */
+/** When there is something to claim of these kinds, and of which; undefined when nothing waits. */
 export const nextWorkAt = operation(
   'durable.nextAt',
-  async (tx, { kinds, atMs: now }: { readonly kinds: readonly string[]; readonly atMs: number }): Promise<number | null> => {
-    let next: number | null = null;
-    for (const kind of kinds) {
-      for (const found of [await tx.get(soonest, { kind }), await tx.get(soonestLapse, { kind })]) {
-        const atMs = found?.atMs ?? null;
-        if (atMs !== null && (next === null || atMs < next)) next = atMs;
-      }
-    }
+  async (tx, { kinds: all, atMs: now }: { readonly kinds: readonly string[]; readonly atMs: number }): Promise<NextWork | undefined> => {
+    const kinds = JSON.stringify(all);
+    const found: { readonly kind: string; readonly atMs: number }[] = [];
+    for (const { kind, waitsAtMs, lapsesAtMs } of await tx.all(soonestOf, { kinds }))
+      for (const atMs of [waitsAtMs, lapsesAtMs]) if (atMs !== null) found.push({ kind, atMs });
+    if (found.length === 0) return undefined;
+    const next = found.reduce((least, { atMs }) => Math.min(least, atMs), Infinity);
     // Only then are there few enough to look at each.
-    if (next !== null && next > now) for (const kind of kinds) if ((await tx.get(ofTheFuture, { kind, atMs: now })) !== undefined) return now;
-    return next;
+    const future = next > now ? await tx.all(ofTheFuture, { kinds, atMs: now }) : [];
+    if (future.length > 0) return { atMs: now, kinds: future.map(({ kind }) => kind) };
+    return { atMs: next, kinds: [...new Set(found.filter(({ atMs }) => atMs <= Math.max(next, now)).map(({ kind }) => kind))] };
   },
 );
 

@@ -127,5 +127,5 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
 }
 
 function logged({ kind, payload, owner }: BusEvent, atMs: number): Omit<EventWithPayload, 'id'> {
-  return { kind, owner, agentId: 'agentId' in payload ? payload.agentId : undefined, atMs, json: JSON.stringify(payload) };
+  return { kind, owner, agentId: 'agentId' in payload ? (payload.agentId ?? undefined) : undefined, atMs, json: JSON.stringify(payload) };
 }

@@ -6,7 +6,7 @@ export interface InboxMessage {
   readonly opKey: string;
   /** Of what is delivered, to tell a repeat from a misuse of the key. */
   readonly digest: string;
-  readonly source: 'cron' | 'heartbeat' | 'webhook' | 'turn';
+  readonly source: 'cron' | 'heartbeat' | 'webhook' | 'turn' | 'subagent' | 'graph' | 'autonomy';
   readonly agentId: string;
   /** The conversation that it belongs to; null when it belongs to none. */
   readonly conversationRef: string | null;

@@ -18,6 +18,8 @@ export interface Upload {
   readonly fileName?: string | undefined;
   /** Bytes, when known before the first one came. */
   readonly size?: number | undefined;
+  /** When it goes by itself, whatever `media.retentionDays` says; at the next look at the folder. */
+  readonly expiresAtMs?: number | undefined;
 }
 
 /** A medium held open: what it is cannot change any more while it is read. */

@@ -74,11 +74,13 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
   }
 
   async function removeExpired(): Promise<void> {
-    if (config.retentionDays === undefined) return;
-    const oldest = clock.now() - config.retentionDays * dayMs;
+    const nowMs = clock.now();
+    const oldest = config.retentionDays === undefined ? Number.NEGATIVE_INFINITY : nowMs - config.retentionDays * dayMs;
     let removed = 0;
-    for (const [id, { savedAtMs }] of shelf.entries())
-      if (!ending.signal.aborted && savedAtMs !== undefined && savedAtMs < oldest && (await shelf.remove(id))) removed += 1;
+    for (const [id, { savedAtMs, expiresAtMs }] of shelf.entries()) {
+      const isOver = (savedAtMs !== undefined && savedAtMs < oldest) || (expiresAtMs !== undefined && expiresAtMs <= nowMs);
+      if (!ending.signal.aborted && isOver && (await shelf.remove(id))) removed += 1;
+    }
     if (removed > 0) log.info({ media: removed, retentionDays: config.retentionDays }, 'Media older than their retention were removed');
   }
 
@@ -141,8 +143,9 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
       const { contentType, extension } = await inspector.decide(upload.contentType, fileName);
       const about = { contentType, savedAt: clock.now(), size, ...(fileName !== undefined && { fileName }) };
       const mediaId = `${newId('md')}.${extension}`;
-      await keep(mediaId, draft, { ...about, owner, sha256: hash.digest('hex') });
-      shelf.put(mediaId, { owner, size, savedAtMs: about.savedAt, listedAtMs: about.savedAt });
+      const { expiresAtMs } = upload;
+      await keep(mediaId, draft, { ...about, owner, sha256: hash.digest('hex'), ...(expiresAtMs !== undefined && { expiresAt: expiresAtMs }) });
+      shelf.put(mediaId, { owner, size, savedAtMs: about.savedAt, listedAtMs: about.savedAt, expiresAtMs });
       return { mediaId, ...about };
     } catch (error) {
       throw storageFault(error);
@@ -167,6 +170,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
     if (!MediaId.safeParse(id).success) throw unknownMedium();
     const sidecar = await readSidecar(dir, id);
     if (!isAdmin(call) && sidecar.owner !== call.identity.principalId) throw unknownMedium();
+    if (sidecar.expiresAt !== undefined && sidecar.expiresAt <= clock.now()) throw unknownMedium();
     return sidecar;
   }
 
@@ -214,7 +218,10 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
     async list({ limit, offset }, call) {
       await loaded;
       const admin = isAdmin(call);
-      const mine = [...shelf.entries()].filter(([, { owner }]) => admin || owner === call.identity.principalId);
+      const nowMs = clock.now();
+      const mine = [...shelf.entries()].filter(
+        ([, { owner, expiresAtMs = Infinity }]) => expiresAtMs > nowMs && (admin || owner === call.identity.principalId),
+      );
       const page = mine.toSorted(([a, x], [b, y]) => y.listedAtMs - x.listedAtMs || (a < b ? 1 : -1)).slice(offset, offset + limit);
       const media = await Promise.all(
         page.map(async ([id, { size, listedAtMs }]) => infoOf(id, await readSidecar(dir, id), { size, mtimeMs: listedAtMs })),

@@ -11,6 +11,8 @@ export interface Shelved {
   /** Undefined: put there by hand, and not ours to clear away. */
   readonly savedAtMs: number | undefined;
   readonly listedAtMs: number;
+  /** Undefined: kept for as long as all others. */
+  readonly expiresAtMs?: number | undefined;
 }
 
 export interface Shelf {
@@ -50,10 +52,11 @@ export function createShelf(dir: string): Shelf {
         const stat = await statInside(dir, name);
         if (stat !== undefined && stat.mtimeMs < beforeMs) await removeInside(dir, name);
       } else if (!items.has(name) && MediaId.safeParse(name).success) {
-        const { owner, size, savedAt } = await readSidecar(dir, name);
+        const { owner, size, savedAt, expiresAt: expiresAtMs } = await readSidecar(dir, name);
         // With a whole sidecar one look at the disk is enough: at the start there may be very many.
         const stat = size !== undefined && savedAt !== undefined ? { size, mtimeMs: savedAt } : await statInside(dir, name);
-        if (stat !== undefined) put(name, { owner, size: stat.size, savedAtMs: savedAt, listedAtMs: savedAt ?? Math.floor(stat.mtimeMs) });
+        if (stat !== undefined)
+          put(name, { owner, size: stat.size, savedAtMs: savedAt, listedAtMs: savedAt ?? Math.floor(stat.mtimeMs), expiresAtMs });
       }
     }
   }

@@ -14,6 +14,8 @@ const maxSidecarBytes = 16 * 1024;
 const Sidecar = z.object({
   contentType: z.string().regex(mediaType).optional(),
   savedAt: EpochMs.optional(),
+  /** From then on it is as if it were gone. */
+  expiresAt: EpochMs.optional(),
   size: z.int().min(0).optional(),
   fileName: z.string().min(1).max(500).optional(),
   /** Principal who uploaded it. */

@@ -15,6 +15,10 @@ export interface ConversationTarget {
 export interface SessionsApi {
   /** Where a turn goes: an existing conversation by its reference, or the caller's own partition by key. */
   target(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
+  /** A stored conversation within reach; `not_found` else. */
+  existing(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
+  /** The conversation that a token has with an agent when it names none. */
+  own(agentId: string, call: CallContext): Omit<ConversationTarget, 'principalId'>;
   /** A page of what user and assistant said, oldest first; of the caller's own conversation, which may be empty, when none is named. */
   said(page: ConversationAddress & { readonly offset: number; readonly limit: number }, call: CallContext): Promise<ApiChatHistory>;
 }

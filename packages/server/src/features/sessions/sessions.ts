@@ -31,9 +31,13 @@ export function createSessions(deps: SessionsDeps): Sessions {
   const api: SessionsApi = {
     async target(address, call) {
       if (address.conversationRef === undefined) return { ...addressing.keyOf(address, call), principalId: call.identity.principalId };
+      return api.existing(address, call);
+    },
+    async existing(address, call) {
       const { ref, sessionKey, agentId, principalId } = await addressing.existing(address, call);
       return { ref, sessionKey, agentId, principalId };
     },
+    own: (agentId, call) => addressing.keyOf({ agentId }, call),
     said: reading.said,
   };
 

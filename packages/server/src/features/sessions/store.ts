@@ -120,10 +120,13 @@ const insertMessage = query<{
   }),
 );
 
+/** Keys of sub-agents begin like no other; whoever makes one up only names its own conversation so. */
+const kindOf = (sessionKey: string) => (sessionKey.startsWith('subagent:gateway:') ? 'sub-agent' : chatKindOf(sessionKey) === 'dm' ? 'dm' : 'group');
+
 /** Adds the messages of one turn to its conversation, which the first turn creates. Part of `commitTurn`. */
 export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
   const count = input.messages.length;
-  const kind = chatKindOf(input.sessionKey) === 'dm' ? 'dm' : 'group';
+  const kind = kindOf(input.sessionKey);
   const conversation = await tx.get(growConversation, { ...input, count, kind, title: titleOf(input.messages[0]) });
   if (conversation === undefined) throw new Error('growing a conversation returned no row');
   const firstSeq = conversation.lastSeq - count + 1;

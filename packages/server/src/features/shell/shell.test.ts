@@ -45,7 +45,9 @@ function setAgent(config: AgentConfigInput): void {
 
 function contextOf(over: Partial<ToolContext> = {}): ToolContext {
   const { agentId, turnId, traceId, origin, conversationRef, sessionKey, principalId, call, signal } = turnInput();
-  return { agentId, turnId, traceId, origin, conversationRef, sessionKey, principalId, call, signal, workspaceDir, callId: 'call_1', ...over };
+  const callTool = async () => ({ content: 'none', isError: true });
+  const about = { agentId, turnId, traceId, origin, conversationRef, sessionKey, principalId, call, signal };
+  return { ...about, workspaceDir, callId: 'call_1', callTool, tainted: () => false, ...over };
 }
 
 async function use(name: 'exec' | 'process', args: unknown, over: Partial<ToolContext> = {}): Promise<ToolResult> {

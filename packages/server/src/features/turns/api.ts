@@ -4,11 +4,13 @@ import type { TaskMarks } from '../background/api.ts';
 import type { WorkClaim, WorkEnd } from '../durable/api.ts';
 import type { ReceiptRow } from '../receipts/api.ts';
 import type { ResponseRow } from '../responses/api.ts';
+import type { SendProgress } from '../session-send/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import type { NewsTold, RunEnding } from '../subagents/api.ts';
+import type { CallContext, CallingTurn, ToolBounds } from '../../kernel/call-context.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ToolCall, ToolSpec } from '../../llm/model.ts';
 import type { TaskNews } from '../../runtime/background.ts';
-import type { TurnSink } from '../../runtime/turn.ts';
+import type { TurnResult, TurnSink, TurnSteering } from '../../runtime/turn.ts';
 
 /** How a caller names a conversation; without any field it is the one of its own token. */
 export interface ConversationAddress {
@@ -43,6 +45,12 @@ export interface AlongsideRows {
   readonly receipt?: ReceiptRow;
   /** Tasks of the background whose results the turn was told. */
   readonly tasks?: TaskMarks;
+  /** The end of the sub-agent run whose turn it is. */
+  readonly runEnd?: RunEnding;
+  /** Runs whose ends the turn tells its conversation. */
+  readonly news?: NewsTold;
+  /** The answer to a message of another conversation that the turn is. */
+  readonly send?: SendProgress;
 }
 
 /** A message of a completion, in the caller's order; `assistant` and `system` texts are fenced here, results of client tools too. */
@@ -97,6 +105,8 @@ export interface Reentry {
   readonly begunBy: TurnOrigin;
   /** How many background turns, one begun by the task of the other, this one makes. */
   readonly chain: number;
+  /** Of the turn that began the task: whoever stops or bounds what one request set going means this turn too. */
+  readonly rootRunId: string;
   /** Asked when the conversation is free. */
   readonly take: () => TaskNews | undefined;
 }
@@ -113,7 +123,9 @@ export interface DurableTurn {
   readonly workId: WorkClaim['id'];
   readonly owner: WorkClaim['owner'];
   readonly fence: WorkClaim['fence'];
-  readonly origin: Extract<TurnOrigin, 'webhook' | 'cron' | 'heartbeat' | 'subagent' | 'graph'>;
+  readonly origin: Extract<TurnOrigin, 'rpc' | 'webhook' | 'cron' | 'heartbeat' | 'subagent' | 'graph' | 'background'>;
+  /** By whose rights it acts when not by those of its origin: of work that a turn of an untrusted origin set going. */
+  readonly authority?: TurnOrigin;
   /** Made by the feature from its own record, never from what came in. */
   readonly target: ConversationTarget;
   /** The same whenever the work is resumed. */
@@ -124,8 +136,16 @@ export interface DurableTurn {
   readonly model?: string;
   /** Lowers the agent's `turnTimeoutMs`, or raises it. */
   readonly timeoutMs?: number;
+  /** In place of the agent's `maxSteps`. */
+  readonly maxSteps?: number;
+  /** Of what one request set going; a root of its own when absent. */
+  readonly rootRunId?: string;
+  /** Of the turn of a sub-agent. */
+  readonly run?: CallingTurn['run'];
   /** Tools that both this policy and the agent's allow. */
   readonly toolPolicy?: ToolPolicy;
+  /** Of work that an agent asked for: it gets no tool that whoever asked has not. */
+  readonly toolBounds?: ToolBounds;
   readonly cacheRetention?: AgentConfig['cacheRetention'];
   /** Only the last exchanges of the conversation are sent, without notes of earlier ones; all when absent. */
   readonly historyTurns?: number;
@@ -135,9 +155,14 @@ export interface DurableTurn {
   readonly kept: boolean | ((outcome: TurnOutcome) => boolean);
   /** What the calls are booked as. */
   readonly operation: OperationType;
+  /** Messages for the turn while it runs, of those who may steer it. */
+  readonly steering?: TurnSteering;
   /** What becomes of the work: committed with the turn, all or none. */
-  readonly settle: (outcome: TurnOutcome) => TurnSettlement;
+  readonly settle: (outcome: TurnOutcome, result: TurnResult) => TurnSettlement | Promise<TurnSettlement>;
 }
+
+/** What a turn tells that is only known once its conversation is free. */
+export type TurnNews = Pick<DurableTurn, 'message' | 'fenced'>;
 
 export type TurnSettlement = {
   readonly errorKind?: string;
@@ -164,6 +189,11 @@ export interface TurnsApi {
    * the next start goes on with it.
    */
   durable(turn: DurableTurn, call: CallContext): Promise<DurableOutcome>;
+  /**
+   * The same for work that tells something: `take` is asked when the conversation is free, gives the same after a crash, and
+   * undefined when nothing is left to tell, which is then the answer.
+   */
+  tell(turn: Omit<DurableTurn, keyof TurnNews>, take: () => Promise<TurnNews | undefined>, call: CallContext): Promise<DurableOutcome | undefined>;
   /** One turn in the conversation of `address`. Resolves after the commit is synced. */
   execute(request: TurnRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
   /** One `/v1` completion; `not_found` with "Model not found: <model>" when the model is unknown. */

@@ -111,8 +111,8 @@ export class DurableRun {
       await this.ledger.park(result.calls);
       throw stopped.reason;
     }
+    const { settlement, isRetry, alongside } = await this.#settlement(outcome, result);
     const atMs = clock.now();
-    const { settlement, isRetry, alongside } = this.#settlement(outcome, atMs);
     const { kept } = this.turn;
     const isKept = !isRetry && (typeof kept === 'boolean' ? kept : this.leftEnd !== undefined || kept(outcome));
     const unbooked = this.ledger.unbooked(result.calls);
@@ -140,22 +140,26 @@ export class DurableRun {
     return { ...outcome, ...this.#end };
   }
 
-  #settlement(
+  async #settlement(
     outcome: TurnOutcome,
-    atMs: number,
-  ): { settlement: DurableCommit['settlement']; isRetry: boolean; alongside: AlongsideRows | undefined } {
-    const { alongside, ...asked } = this.turn.settle(outcome);
+    result: TurnResult,
+  ): Promise<{ settlement: DurableCommit['settlement']; isRetry: boolean; alongside: AlongsideRows | undefined }> {
+    const { alongside, ...asked } = await this.turn.settle(outcome, result);
     if (this.leftEnd !== undefined) {
       const { kind } = this.leftEnd;
-      const result = 'state' in asked ? asked.result : undefined;
-      const settlement = { state: kind === 'unknown' ? ('unknown' as const) : ('failed' as const), errorKind: kind, result };
+      const told = 'state' in asked ? asked.result : undefined;
+      const settlement = { state: kind === 'unknown' ? ('unknown' as const) : ('failed' as const), errorKind: kind, result: told };
       return { settlement, isRetry: false, alongside };
     }
     if (!('retryAfterMs' in asked)) return { settlement: asked, isRetry: false, alongside };
     const { retryAfterMs, errorKind } = asked;
     // A new turn would do again what this one did.
     if (this.ledger.hasActed) return { settlement: { state: 'failed', errorKind }, isRetry: false, alongside };
-    return { settlement: { state: 'accepted', errorKind, notBeforeMs: atMs + Math.max(0, retryAfterMs) }, isRetry: true, alongside };
+    return {
+      settlement: { state: 'accepted', errorKind, notBeforeMs: this.#deps.clock.now() + Math.max(0, retryAfterMs) },
+      isRetry: true,
+      alongside,
+    };
   }
 }
 

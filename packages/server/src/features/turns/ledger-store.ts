@@ -247,3 +247,17 @@ const addLost = query<{ turnId: string; costNano: number }>(({ db, sql, p }) =>
 export async function addLostCost(tx: Tx, input: { readonly turnId: string; readonly costNano: number }): Promise<void> {
   await tx.run(addLost, input);
 }
+
+const abandon = query<{ turnId: string; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('turn')
+    .set({ state: 'aborted', finish_reason: 'aborted', failure_kind: 'aborted', reserved_nano: null, ended_at_ms: p('atMs') })
+    .where('id', '=', p('turnId'))
+    .where('ended_at_ms', 'is', null),
+);
+
+/** The turn of work that was cancelled ends with it; what its owner still has to book comes by itself. */
+export async function abandonTurn(tx: Tx, input: { readonly turnId: string; readonly atMs: number }): Promise<void> {
+  await tx.run(abandon, input);
+  await dropLedger(tx, input.turnId);
+}

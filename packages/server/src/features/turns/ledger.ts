@@ -45,6 +45,8 @@ export interface Checkpoint extends DurableOf {
   readonly step?: StepRow;
   readonly intent?: { readonly opKey: string; readonly step: number; readonly callId: string; readonly toolName: string };
   readonly closed?: { readonly opKey: string; readonly result: ModelMessage };
+  /** Messages of the steering that the step holds. */
+  readonly steers?: readonly string[];
   /** The daemon stops: the resume that follows is not counted. */
   readonly parked?: true;
 }
@@ -137,7 +139,8 @@ export class WorkLedger implements TurnLedger, ReserveStore {
   }
 
   async finish(step: LedgerStep, messages: readonly ModelMessage[]): Promise<void> {
-    await this.#keep(step, { step: { step: step.number, finished: true, messages } });
+    const { number, steers } = step;
+    await this.#keep(step, { step: { step: number, finished: true, messages }, ...(steers !== undefined && { steers }) });
   }
 
   /** Books what this run used and leaves the rest to the next start. */
@@ -157,7 +160,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
 
   async #keep(
     { number: steps, records }: Pick<LedgerStep, 'number' | 'records'>,
-    what: Pick<Checkpoint, 'step' | 'intent' | 'parked'>,
+    what: Pick<Checkpoint, 'step' | 'intent' | 'parked' | 'steers'>,
   ): Promise<boolean> {
     const fresh = this.unbooked(records);
     const calls = fresh.map(toCallRow);

@@ -1,6 +1,6 @@
 import type { AgentConfig, OperationType, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import type { CallContext, CallingTurn } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
@@ -10,8 +10,10 @@ import { Roster } from '../../kernel/roster.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../llm/model.ts';
 import type { BackgroundRights } from '../../runtime/background.ts';
 import type { Tool } from '../../runtime/tool.ts';
+import { authorityOf } from '../../runtime/tool-policy.ts';
 import type { RunTurn, TurnInput, TurnResult, TurnSink } from '../../runtime/turn.ts';
 import type { Agent } from '../agents/api.ts';
+import type { TurnAutonomy } from '../autonomy/api.ts';
 import type { BackgroundApi } from '../background/api.ts';
 import type { ReserveStore, TurnBudget } from '../budgets/api.ts';
 import type { Recalled, RecallApi } from '../memory/api.ts';
@@ -35,6 +37,7 @@ export interface RunDeps {
   readonly openTurn: Operation<TurnOpening, void>;
   readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
   readonly background: Pick<BackgroundApi, 'told' | 'release'>;
+  readonly autonomy: TurnAutonomy;
   /** The caps that a turn of the agent is held against. */
   readonly budgetOf: (agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }) => TurnBudget;
 }
@@ -72,12 +75,24 @@ export interface Runs {
   /** Runs one turn, commits it and announces it; the caller holds the conversation's lane. */
   run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome>;
   running(): number;
+  /** A turn that stands at the root of what it set going, while it runs. */
+  rootTurn(
+    rootRunId: string,
+  ): { readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly origin: TurnOrigin } | undefined;
+  /** Aborts the turns of a root that are no sub-agent's: those are ended by whoever runs them, after their ends are committed. */
+  abortRoot(rootRunId: string, reason: Error): void;
   /** Aborts what still runs; used when the time to drain is over. */
   abortAll(): void;
 }
 
+interface Running {
+  readonly controller: AbortController;
+  readonly turn: Run;
+  readonly calling: CallingTurn;
+}
+
 export function createRuns(deps: RunDeps): Runs {
-  const controllers = new Roster<AbortController>();
+  const present = new Roster<Running>();
   const announce = createAnnouncer(deps);
 
   async function run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
@@ -88,8 +103,11 @@ export function createRuns(deps: RunDeps): Runs {
     const abort = () => controller.abort(call.signal.reason);
     if (call.signal.aborted) abort();
     else call.signal.addEventListener('abort', abort, { once: true });
-    const leave = controllers.join(controller);
+    const calling = callingTurn(turn, turnId);
+    const leave = present.join({ controller, turn, calling });
     try {
+      const beginning = deps.autonomy.begin(calling);
+      if (beginning !== undefined) await beginning;
       const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId: call.traceId, origin };
       if (durable?.isResumed !== true)
         announce.received(about, target.principalId, turn.question.text, origin === 'background' ? origin : call.identity.principalId, startedAtMs);
@@ -124,13 +142,19 @@ export function createRuns(deps: RunDeps): Runs {
         call: {
           ...call,
           signal: controller.signal,
-          agentCaller: { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref },
+          agentCaller: { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, turn: calling },
         },
         signal: controller.signal,
+        abort: (reason) => controller.abort(reason),
         ...(durable === undefined
           ? { beforeOnce: (told: readonly string[]) => row.beforeOnce(told) }
-          : { ledger: durable.ledger, operation: durable.turn.operation }),
-        budget: deps.budgetOf(agent.id, durable?.ledger ?? row, durable?.used),
+          : {
+              ledger: durable.ledger,
+              operation: durable.turn.operation,
+              ...(durable.turn.authority !== undefined && { authority: durable.turn.authority }),
+              ...(durable.turn.steering !== undefined && { steering: durable.turn.steering }),
+            }),
+        budget: deps.autonomy.capped(deps.budgetOf(agent.id, durable?.ledger ?? row, durable?.used), calling),
         ...(turn.background !== undefined && { background: turn.background }),
         ...(turn.temperature !== undefined && { temperature: turn.temperature }),
         ...(turn.maxTokens !== undefined && { maxTokens: turn.maxTokens }),
@@ -153,6 +177,7 @@ export function createRuns(deps: RunDeps): Runs {
       return outcome;
     } finally {
       leave();
+      deps.autonomy.end(calling);
       call.signal.removeEventListener('abort', abort);
     }
   }
@@ -178,10 +203,34 @@ export function createRuns(deps: RunDeps): Runs {
 
   return {
     run,
-    running: () => controllers.size,
-    abortAll() {
-      for (const controller of controllers.members()) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
+    running: () => present.size,
+    rootTurn(rootRunId) {
+      const found = present.members().find(({ calling }) => calling.rootRunId === rootRunId && calling.run === undefined);
+      if (found === undefined) return undefined;
+      const { target, agent, origin } = found.turn;
+      return { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, origin };
     },
+    abortRoot(rootRunId, reason) {
+      for (const { controller, calling } of present.members())
+        if (calling.rootRunId === rootRunId && calling.run === undefined) controller.abort(reason);
+    },
+    abortAll() {
+      for (const { controller } of present.members()) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
+    },
+  };
+}
+
+function callingTurn({ target, origin, background, durable }: Run, turnId: string): CallingTurn {
+  const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run, authority, toolPolicy, toolBounds } = durable?.turn ?? {};
+  const by = authorityOf({ origin, ...(background !== undefined && { background }), ...(authority !== undefined && { authority }) });
+  const policies = [...(toolPolicy === undefined ? [] : [toolPolicy]), ...(toolBounds?.policies ?? [])];
+  return {
+    turnId,
+    origin: by,
+    sessionKey: target.sessionKey,
+    rootRunId,
+    ...(run !== undefined && { run }),
+    ...((policies.length > 0 || toolBounds !== undefined) && { toolBounds: { policies, agents: toolBounds?.agents ?? [] } }),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { EventPayload, MessageAttachment, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { Asked } from '../../llm/unsupported.ts';
@@ -15,7 +15,7 @@ import type { MediaApi } from '../media/api.ts';
 import type { RecallApi } from '../memory/api.ts';
 import type { ConversationTarget, SessionsApi } from '../sessions/api.ts';
 import type { SkillsApi } from '../skills/api.ts';
-import type { Alongside, CompletionRequest, ConversationAddress, DurableTurn, Reenter, TurnOutcome, TurnsApi } from './api.ts';
+import type { Alongside, CompletionRequest, ConversationAddress, DurableOutcome, DurableTurn, Reenter, TurnOutcome, TurnsApi } from './api.ts';
 import { newId } from '../../kernel/ids.ts';
 import { createAttachments, mediaOf } from './attachments.ts';
 import { checkCompletion, fenceCompletion } from './completion.ts';
@@ -23,7 +23,7 @@ import { type DurableDeps, DurableRun } from './durable.ts';
 import { fittingModels, mediaIn } from './fitting-models.ts';
 import { lastExchanges } from './last-exchanges.ts';
 import { modelsFor, modelsForOperation, resolveTarget } from './resolve-target.ts';
-import { createRuns, type RunDeps } from './run.ts';
+import { createRuns, type RunDeps, type Runs } from './run.ts';
 
 /** For a guess at what a turn adds; the next turn counts it. */
 const charactersPerToken = 4;
@@ -56,7 +56,14 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
   readonly media: Pick<MediaApi, 'find' | 'read'>;
   /** Waits for the conversation's lane and a place among the agent's turns, then runs. */
   readonly inLane: <T>(
-    place: { readonly ref: string; readonly agent: Agent; readonly principalId: string; readonly signal: AbortSignal },
+    place: {
+      readonly ref: string;
+      readonly agent: Agent;
+      readonly principalId: string;
+      readonly signal: AbortSignal;
+      /** Counts elsewhere, and not among the turns of its agent: what waits for it may hold one of their places. */
+      readonly delegated?: boolean;
+    },
     run: () => Promise<T>,
   ) => Promise<T>;
   readonly queued: () => number;
@@ -78,7 +85,7 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
     },
   ) => void;
   /** Tools that the policies of agent and origin leave, and the one beside them where there is one. */
-  readonly toolsFor: (agent: Agent, origin: TurnOrigin, policy?: ToolPolicy) => readonly Tool[];
+  readonly toolsFor: (agent: Agent, origin: TurnOrigin, policy?: ToolPolicy, bounds?: ToolBounds) => readonly Tool[];
   readonly v1Tools: 'agent' | 'none';
   /** Why no turn may run at all, after repeated crashes. */
   readonly refuse: string | undefined;
@@ -101,7 +108,7 @@ interface Conversing {
   readonly durable?: DurableRun;
 }
 
-export interface Turns {
+export interface Turns extends Pick<Runs, 'rootTurn' | 'abortRoot'> {
   readonly api: TurnsApi;
   readonly reenter: Reenter;
   /** Aborts what still runs; used when the time to drain is over. */
@@ -124,9 +131,9 @@ export function createTurns(deps: TurnsDeps): Turns {
   /** A turn whose messages are kept; the caller holds the conversation's lane. */
   async function converse(turn: Conversing, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
     const { target, agent, models, message, attached, background, durable } = turn;
-    const authority = background?.begunBy ?? turn.origin;
+    const authority = background?.begunBy ?? durable?.turn.authority ?? turn.origin;
     const light = durable?.turn.lightContext === true;
-    const tools = deps.toolsFor(agent, authority, durable?.turn.toolPolicy);
+    const tools = deps.toolsFor(agent, authority, durable?.turn.toolPolicy, durable?.turn.toolBounds);
     const refreshing = deps.refreshPrompt(agent);
     if (refreshing !== undefined) await refreshing;
     const attended = turn.origin !== 'background' && durable === undefined;
@@ -186,7 +193,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     return outcome;
   }
 
-  const reenter: Reenter = async ({ target, begunBy, chain, take }, call) => {
+  const reenter: Reenter = async ({ target, begunBy, chain, rootRunId, take }, call) => {
     refuseAfterCrashes();
     const admitted = deps.agents.usable(target.agentId, call);
     return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
@@ -200,29 +207,43 @@ export function createTurns(deps: TurnsDeps): Turns {
         ended: () => ({ tasks: { ids, state: 'told' } }),
       };
       return converse(
-        { target, agent, models, message, attached: [], origin: 'background', background: { begunBy, chain }, alongside },
+        { target, agent, models, message, attached: [], origin: 'background', background: { begunBy, chain, rootRunId }, alongside },
         call,
         undefined,
       );
     });
   };
 
+  /** Waits for the lane of a piece of work; `admit` gives its agent as it is by then. */
+  function inLaneOf<T>({ target, origin }: Pick<DurableTurn, 'target' | 'origin'>, call: CallContext, run: (admit: () => Agent) => Promise<T>) {
+    refuseAfterCrashes();
+    const agent = deps.agents.usable(target.agentId, call);
+    const delegated = origin === 'subagent' || origin === 'graph';
+    return deps.inLane({ ref: target.ref, agent, principalId: target.principalId, signal: call.signal, delegated }, () =>
+      run(() => deps.agents.usable(target.agentId, call)),
+    );
+  }
+
+  async function converseDurably(turn: DurableTurn, admitted: Agent, call: CallContext): Promise<DurableOutcome> {
+    const { target, origin } = turn;
+    const agent = withWishes(admitted, turn);
+    const models = modelsForOperation(agent, deps.models, turn);
+    const { ref: conversationRef, sessionKey, agentId, principalId } = target;
+    const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: call.traceId };
+    const run = await DurableRun.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, call);
+    if (!run.isResumed && origin !== 'heartbeat') await deps.applyResetPolicy(target, agent);
+    const conversing = { target, agent, models, message: turn.message, attached: [], origin, durable: run };
+    return run.ended(await converse(conversing, { ...call, signal: run.signal }, undefined));
+  }
+
   const api: TurnsApi = {
-    async durable(turn, call) {
-      refuseAfterCrashes();
-      const { target, origin } = turn;
-      const admitted = deps.agents.usable(target.agentId, call);
-      return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
-        const agent = withWishes(deps.agents.usable(target.agentId, call), turn);
-        const models = modelsForOperation(agent, deps.models, turn);
-        const { ref: conversationRef, sessionKey, agentId, principalId } = target;
-        const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: call.traceId };
-        const run = await DurableRun.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, call);
-        if (!run.isResumed && origin !== 'heartbeat') await deps.applyResetPolicy(target, agent);
-        const conversing = { target, agent, models, message: turn.message, attached: [], origin, durable: run };
-        return run.ended(await converse(conversing, { ...call, signal: run.signal }, undefined));
-      });
-    },
+    durable: async (turn, call) => inLaneOf(turn, call, (admit) => converseDurably(turn, admit(), call)),
+
+    tell: async (turn, take, call) =>
+      inLaneOf(turn, call, async (admit) => {
+        const news = await take();
+        return news === undefined ? undefined : converseDurably({ ...turn, ...news }, admit(), call);
+      }),
 
     async execute({ message, address, origin = 'rpc', locale, attachments: ids = [], alongside }, call, sink) {
       refuseAfterCrashes();
@@ -298,6 +319,8 @@ export function createTurns(deps: TurnsDeps): Turns {
   return {
     api,
     reenter,
+    rootTurn: runs.rootTurn,
+    abortRoot: runs.abortRoot,
     abortAll: runs.abortAll,
   };
 }
@@ -305,10 +328,11 @@ export function createTurns(deps: TurnsDeps): Turns {
 const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false };
 
 /** The agent as a piece of work wants it. */
-function withWishes(agent: Agent, { timeoutMs = agent.config.turnTimeoutMs, cacheRetention = agent.config.cacheRetention }: DurableTurn): Agent {
+function withWishes(agent: Agent, turn: DurableTurn): Agent {
   const { config } = agent;
-  if (timeoutMs === config.turnTimeoutMs && cacheRetention === config.cacheRetention) return agent;
-  return { ...agent, config: { ...config, turnTimeoutMs: timeoutMs, cacheRetention } };
+  const { timeoutMs: turnTimeoutMs = config.turnTimeoutMs, cacheRetention = config.cacheRetention, maxSteps = config.maxSteps } = turn;
+  if (turnTimeoutMs === config.turnTimeoutMs && cacheRetention === config.cacheRetention && maxSteps === config.maxSteps) return agent;
+  return { ...agent, config: { ...config, turnTimeoutMs, cacheRetention, maxSteps } };
 }
 
 /** The constants of http-gateway.md §2.5; the peer makes every completion a conversation of its own. */

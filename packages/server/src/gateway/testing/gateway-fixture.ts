@@ -159,6 +159,7 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
   return {
     execute: () => Promise.reject(new Error('not scripted')),
     durable: () => Promise.reject(new Error('not scripted')),
+    tell: () => Promise.reject(new Error('not scripted')),
     complete: async (request, call, sink) => ({ ...outcome, ...(await turn(request, call, sink)) }),
     counts: () => ({ running: 0, queued: 0 }),
   };

@@ -1,14 +1,6 @@
 import type { ReactNode } from 'react';
-import { Field } from '../../ui/parts.tsx';
-import { errorOf, type FieldErrors } from './field-errors.ts';
-import type { JobDraft } from './job-draft.ts';
-
-/** What the parts of the form share. */
-export interface DraftFieldProps {
-  readonly draft: JobDraft;
-  readonly change: (part: Partial<JobDraft>) => void;
-  readonly errors: FieldErrors;
-}
+import { errorOf, type FieldErrors } from '../data/field-errors.ts';
+import { Field } from './parts.tsx';
 
 /** A field with what is wrong with it below. */
 export function DraftField({
@@ -21,7 +13,7 @@ export function DraftField({
   readonly path: string;
   readonly errors: FieldErrors;
   readonly label: string;
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   readonly children: (own: { id: string; 'aria-describedby': string | undefined; 'aria-invalid': boolean | undefined }) => ReactNode;
 }) {
   const message = errorOf(errors, path);

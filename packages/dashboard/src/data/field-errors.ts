@@ -1,8 +1,17 @@
 import { GatehouseError } from '@gatehouse/client';
-import { DraftError } from './job-draft.ts';
 
 /** What is wrong, by the path of the parameter (`schedule.expr`). */
 export type FieldErrors = ReadonlyMap<string, string>;
+
+/** What a form itself finds wrong before anything is asked. */
+export class DraftError extends Error {
+  readonly path: string;
+
+  constructor(path: string, message: string) {
+    super(message);
+    this.path = path;
+  }
+}
 
 export function fieldErrors(error: unknown): FieldErrors {
   if (error instanceof DraftError) return new Map([[error.path, error.message]]);

@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'vitest';
+import { root } from '../../proving/lib/daemon.ts';
+
+const run = promisify(execFile);
+const longestMs = 90_000;
+
+/** A page of docs/guide, whose commands are pasted as they stand. */
+export interface Guide {
+  /** The fenced blocks of the section under a heading. */
+  blocks(heading: string, language: 'sh' | 'ts' | 'yaml'): string[];
+  /** Pastes the n-th command of a section and gives what it printed. */
+  paste(env: NodeJS.ProcessEnv, heading: string, index?: number): Promise<string>;
+  /** Files of the pictures that it shows. */
+  readonly pictures: readonly string[];
+  /** Headings of commands that were not pasted, one for each command. */
+  unpasted(): string[];
+}
+
+export async function readGuide(name: string): Promise<Guide> {
+  const file = join(root, 'docs/guide', name);
+  const text = await readFile(file, 'utf8');
+  const sections = text.split(/^## /m);
+  const pasted = new Set<string>();
+
+  function blocks(heading: string, language: string): string[] {
+    const section = sections.find((part) => part.startsWith(`${heading}\n`)) ?? '';
+    return [...section.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(([, each]) => each === language).map(([, , body = '']) => body);
+  }
+
+  return {
+    blocks,
+    pictures: [...text.matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)].map(([, path = '']) => join(dirname(file), path)),
+    async paste(env, heading, index = 0) {
+      const block = blocks(heading, 'sh')[index] ?? '';
+      expect([heading, block]).not.toEqual([heading, '']);
+      pasted.add(`${heading} ${index}`);
+      const { stdout } = await run('bash', ['-ec', block], { cwd: root, env, timeout: longestMs });
+      return stdout;
+    },
+    unpasted: () =>
+      sections
+        .map((section) => section.split('\n', 1)[0] ?? '')
+        .flatMap((heading) => blocks(heading, 'sh').map((_, index) => `${heading} ${index}`))
+        .filter((each) => !pasted.has(each)),
+  };
+}
+
+/** What a shell has in which commands of a guide are pasted. */
+export function shellOf(place: string, { port, token }: { readonly port: number; readonly token: string }): NodeJS.ProcessEnv {
+  return {
+    PATH: process.env['PATH'] ?? '',
+    HOME: place,
+    GATEHOUSE_URL: `http://127.0.0.1:${port}`,
+    GATEHOUSE_TOKEN: token,
+    npm_config_update_notifier: 'false',
+  };
+}

@@ -1,0 +1,135 @@
+import type { Result } from '@gatehouse/contract';
+import { drawGraph } from '../render/graph-drawing.ts';
+import { plainText, shorten } from '../render/plain.ts';
+import { renderColumns, renderTable, renderTime } from '../render/table.ts';
+import type { GraphDefinition } from './graph-file.ts';
+import { costText, span } from './runs-text.ts';
+
+type StatusResult = Result<'graph.status'>;
+export type GraphView = Extract<StatusResult, { executionOrder: unknown }>;
+type GraphList = Exclude<StatusResult, GraphView>;
+type NodeView = GraphView['nodes'][string];
+type Warnings = Result<'graph.define'>['warnings'];
+
+const nameLength = 24;
+const outputLength = 60;
+const marks: Readonly<Record<NodeView['status'], string>> = { pending: '·', running: '●', completed: '✓', failed: '✗', skipped: '-' };
+
+export function definedText({ nodeCount, executionOrder, userVariables, warnings }: Result<'graph.define'>): string {
+  return [
+    `The graph can run: ${nodeCount} nodes, ${executionOrder.join(', ')}.`,
+    ...(userVariables.length === 0 ? [] : [`Variables: ${userVariables.map(plainText).join(', ')}`]),
+    ...warningLines(warnings),
+  ].join('\n');
+}
+
+export function warningLines(warnings: Warnings): string[] {
+  return warnings.map(
+    ({ nodeId, message, fix }) => `warning: ${nodeId === undefined ? '' : `node ${nodeId}: `}${plainText(message)} ${plainText(fix)}`,
+  );
+}
+
+export function viewText(view: GraphView, nowMs: number): string {
+  const { graphId, label, status, cancelReason, startedAt, completedAt, rootRunId, stats, executionOrder, nodes } = view;
+  const facts = renderColumns([
+    ['graph', graphId],
+    ['label', label],
+    ['state', cancelReason === undefined ? status : `${status}, ${cancelReason}`],
+    ['took', startedAt === undefined ? undefined : span((completedAt ?? nowMs) - startedAt)],
+    ['nodes', `${stats.completed} of ${stats.total} completed, ${stats.running} running, ${stats.failed} failed, ${stats.skipped} skipped`],
+    ['tokens', stats.tokens],
+    ['cost', costText(stats.cost)],
+    ['run', rootRunId],
+  ]);
+  const rows = executionOrder.flatMap((id) => {
+    const node = nodes[id];
+    return node === undefined ? [] : [nodeRow(id, node, nowMs)];
+  });
+  return [facts, '', renderTable(['Node', 'Type', 'State', 'Took', 'Try', 'Says'], rows)].join('\n');
+}
+
+function nodeRow(id: string, node: NodeView, nowMs: number) {
+  const { type_id: type, startedAt, completedAt, attempt, error, progress, output } = node;
+  const says = error ?? (node.waitsForAnswer === true ? 'waits for your answer' : (progress ?? output));
+  return [
+    id,
+    type,
+    stateText(node),
+    startedAt === undefined ? undefined : span((completedAt ?? nowMs) - startedAt),
+    attempt,
+    says === undefined ? undefined : shorten(says, outputLength),
+  ];
+}
+
+export function stateText({ status, waitsForAnswer, partial }: Pick<NodeView, 'status' | 'waitsForAnswer' | 'partial'>): string {
+  if (waitsForAnswer === true) return 'asks';
+  return partial === true ? `${status}, in part` : status;
+}
+
+export function graphTable({ graphs, concurrency }: GraphList): string {
+  const { globalActiveSubAgents: active, maxGlobalSubAgents: most, queueDepth } = concurrency;
+  const places = `${active} of at most ${most} sub-agents work, ${queueDepth} wait.`;
+  if (graphs.length === 0) return `No graph ran lately. ${places}`;
+  const rows = graphs.map(({ graphId, label, status, startedAt, completedAt, nodeCount }) => [
+    label,
+    status,
+    nodeCount,
+    renderTime(startedAt),
+    renderTime(completedAt),
+    graphId,
+  ]);
+  return `${renderTable(['Label', 'State', 'Nodes', 'Began', 'Ended', 'Id'], rows)}\n${places}`;
+}
+
+export function savedTable({ entries, total }: Result<'graph.list'>): string {
+  if (entries.length === 0) return 'No graph is saved.';
+  const rows = entries.map(({ label, nodeCount, agentId, updatedAt, id }) => [label, nodeCount, agentId, renderTime(updatedAt), id]);
+  return withRest(renderTable(['Label', 'Nodes', 'Agent', 'Changed', 'Id'], rows), entries.length, total);
+}
+
+export function runsTable({ runs, total }: Result<'graph.runs'>): string {
+  if (runs.length === 0) return 'No run is kept.';
+  const rows = runs.map(({ name, status, nodeCount, fileCount, date, graphId }) => [
+    name,
+    status,
+    nodeCount,
+    fileCount,
+    renderTime(Date.parse(date)),
+    graphId,
+  ]);
+  return withRest(renderTable(['Name', 'State', 'Nodes', 'Outputs', 'Began', 'Id'], rows), runs.length, total);
+}
+
+function withRest(table: string, shown: number, total: number): string {
+  return total > shown ? `${table}\n${shown} of ${total} are shown.` : table;
+}
+
+/** What nodes said, each under its name; those that said nothing are left out. */
+export function outputsText(outputs: Readonly<Record<string, string | null>>): string {
+  const parts = Object.entries(outputs).flatMap(([id, text]) =>
+    text === null ? [] : [[`${id}:`, ...text.split('\n').map((line) => `  ${plainText(line)}`)].join('\n')],
+  );
+  return parts.length === 0 ? 'No node has said anything yet.' : parts.join('\n\n');
+}
+
+/** A run with the states of its nodes. */
+export function drawView({ executionOrder, edges, nodes }: GraphView): string {
+  return drawGraph(
+    executionOrder.map((id) => {
+      const node = nodes[id];
+      const mark = node === undefined ? marks.pending : node.waitsForAnswer === true ? '?' : marks[node.status];
+      return { id, text: `${mark} ${shorten(id, nameLength)}`, after: edges.flatMap(({ from, to }) => (to === id ? [from] : [])) };
+    }),
+  );
+}
+
+/** A graph that the gateway found to make sense. */
+export function drawDefinition({ nodes, edges = [] }: Pick<GraphDefinition, 'nodes' | 'edges'>): string {
+  return drawGraph(
+    nodes.map(({ node_id: id, depends_on: on = [] }) => ({
+      id,
+      text: shorten(id, nameLength),
+      after: [...new Set([...on, ...edges.flatMap(({ from, to }) => (to === id ? [from] : []))])],
+    })),
+  );
+}

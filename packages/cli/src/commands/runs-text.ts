@@ -1,0 +1,151 @@
+import type { Result } from '@gatehouse/contract';
+import { plainText, shorten } from '../render/plain.ts';
+import { type Cell, renderBytes, renderColumns, renderDuration, renderTable, renderTime } from '../render/table.ts';
+
+export type RootRun = Result<'run.list'>['runs'][number];
+export type SubAgent = Result<'subagent.list'>['runs'][number];
+export type Waited = Result<'subagent.wait'>['results'][number];
+
+const taskLength = 50;
+
+/** Root runs with their sub-agents below them; sub-agents of other roots come last. */
+export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], nowMs: number): string {
+  if (roots.length === 0 && runs.length === 0) return 'There are no runs.';
+  const rows: Cell[][] = [];
+  const known = new Set(roots.map(({ rootRunId }) => rootRunId));
+  for (const root of roots) {
+    rows.push(rootCells(root, nowMs));
+    rows.push(...branches(runs.filter(({ rootRunId }) => rootRunId === root.rootRunId)).map(({ prefix, run }) => runCells(prefix, run, nowMs)));
+  }
+  const others = runs.filter(({ rootRunId }) => rootRunId === undefined || !known.has(rootRunId));
+  rows.push(...branches(others).map(({ prefix, run }) => runCells(prefix, run, nowMs)));
+  return renderTable(['Id', 'Agent', 'State', 'Took', 'Tokens', 'Cost', 'What'], rows);
+}
+
+function rootCells(root: RootRun, nowMs: number): Cell[] {
+  const { open, completed, failed } = root.runs;
+  const counts = [
+    ...(open > 0 ? [`${open} open`] : []),
+    ...(completed > 0 ? [`${completed} completed`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(root.graphs > 0 ? [`${root.graphs} graphs`] : []),
+  ];
+  return [
+    root.rootRunId,
+    root.agentId,
+    root.evicted ? `${root.state}, evicted` : root.state,
+    span((root.endedAt ?? nowMs) - root.startedAt),
+    root.tokens,
+    costText(root.cost),
+    counts.join(', '),
+  ];
+}
+
+function runCells(prefix: string, run: SubAgent, nowMs: number): Cell[] {
+  const telemetry = 'telemetry' in run ? run.telemetry : undefined;
+  const place = run.nodeId === undefined ? '' : `node ${run.nodeId}: `;
+  return [
+    `${prefix}${run.runId}`,
+    run.agentId,
+    stateText(run),
+    span((run.completion?.completedAtMs ?? nowMs) - run.startedAt),
+    telemetry?.tokensUsedTotal,
+    telemetry === undefined ? undefined : costText(telemetry.costTotal),
+    'task' in run ? shorten(`${place}${run.task}`, taskLength) : place.slice(0, -2),
+  ];
+}
+
+function stateText({ status, completion }: SubAgent): string {
+  const { endReason, errorKind } = completion ?? {};
+  if (status !== 'failed') return status;
+  return endReason === 'failed' || endReason === undefined
+    ? `failed${errorKind === undefined ? '' : `: ${errorKind}`}`
+    : endReason.replaceAll('_', ' ');
+}
+
+/** Each run with the lines that lead to it; one whose parent is not among them stands at the top. */
+function branches(runs: readonly SubAgent[]): { readonly prefix: string; readonly run: SubAgent }[] {
+  const ids = new Set(runs.map(({ runId }) => runId));
+  const parentOf = (run: SubAgent): string | undefined =>
+    'task' in run && run.parentRunId !== undefined && ids.has(run.parentRunId) ? run.parentRunId : undefined;
+  const found: { prefix: string; run: SubAgent }[] = [];
+  const walk = (parent: string | undefined, indent: string): void => {
+    const children = runs.filter((run) => parentOf(run) === parent).toSorted((a, b) => a.startedAt - b.startedAt || (a.runId < b.runId ? -1 : 1));
+    for (const [at, run] of children.entries()) {
+      const isLast = at === children.length - 1;
+      found.push({ prefix: `${indent}${isLast ? '└─ ' : '├─ '}`, run });
+      walk(run.runId, `${indent}${isLast ? '   ' : '│  '}`);
+    }
+  };
+  walk(undefined, '');
+  return found;
+}
+
+/** All that is known of one run. */
+export function runText(run: SubAgent | undefined, waited: Waited | undefined, nowMs: number): string {
+  const completion = waited?.completion ?? run?.completion;
+  const record = run !== undefined && 'task' in run ? run : undefined;
+  const telemetry = record?.telemetry;
+  const facts: (readonly Cell[])[] = [
+    ['run', run?.runId ?? waited?.runId],
+    ...(run === undefined
+      ? []
+      : [
+          ['agent', run.agentId],
+          ['state', stateText(run)],
+          ['took', span((completion?.completedAtMs ?? nowMs) - run.startedAt)],
+          ['root', run.rootRunId],
+          ['depth', run.depth],
+        ]),
+    ...(run?.graphId === undefined ? [] : [['graph', `${run.graphId}, node ${run.nodeId ?? '-'}`]]),
+    ...(record === undefined ? [] : [['conversation', record.conversationRef]]),
+    ...(telemetry === undefined
+      ? []
+      : [
+          ['tokens', telemetry.tokensUsedTotal],
+          ['cost', costText(telemetry.costTotal)],
+          ['steps', `${telemetry.stepsExecuted}, ended by ${telemetry.finishReason}`],
+        ]),
+    ...(completion === undefined ? [] : [['ended', `${completion.endReason}, ${renderTime(completion.completedAtMs)}`]]),
+    ...(completion?.errorKind === undefined ? [] : [['error', completion.errorKind]]),
+  ];
+  return [renderColumns(facts), ...(record === undefined ? [] : ['', 'Task:', ...indented(record.task)]), ...resultLines(completion)].join('\n');
+}
+
+/** How each run ended, and what it said. */
+export function waitedText(results: readonly Waited[]): string {
+  return results
+    .map(({ runId, status, completion }) =>
+      [
+        `${plainText(runId)}  ${completion === undefined ? status.replaceAll('_', ' ') : completion.endReason.replaceAll('_', ' ')}`,
+        ...resultLines(completion),
+      ].join('\n'),
+    )
+    .join('\n\n');
+}
+
+function resultLines(completion: Waited['completion'] | SubAgent['completion']): string[] {
+  if (completion === undefined || !('summary' in completion || 'resultRef' in completion)) return [];
+  const { summary, resultRef } = completion;
+  return [
+    ...(summary === undefined ? [] : ['', ...indented(summary)]),
+    ...(resultRef === undefined
+      ? []
+      : [
+          '',
+          `The whole result: ${resultRef.kind}, ${renderBytes(resultRef.bytes)}, until ${renderTime(resultRef.expiresAt)}: gatehouse media download ${plainText(resultRef.ref.slice(resultRef.ref.lastIndexOf('/') + 1))}`,
+        ]),
+  ];
+}
+
+function indented(text: string): string[] {
+  return text.split('\n').map((line) => `  ${plainText(line)}`);
+}
+
+export function span(ms: number): string {
+  return ms < 1000 ? `${Math.max(0, ms)} ms` : renderDuration(ms);
+}
+
+export function costText(cost: number | null): string | undefined {
+  return cost === null ? undefined : `$${cost.toFixed(4)}`;
+}

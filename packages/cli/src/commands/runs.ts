@@ -1,0 +1,177 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Client } from '@gatehouse/client';
+import type { ParamsInput } from '@gatehouse/contract';
+import type { Command } from 'commander';
+import { eventBatches } from '../connection/event-batches.ts';
+import { connect } from '../connection/target.ts';
+import { exitCode } from '../exit-codes.ts';
+import { usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { plainText } from '../render/plain.ts';
+import { confirm } from './confirm.ts';
+import { addGroup } from './group.ts';
+import { untilInterrupted } from './interrupt.ts';
+import { collect } from './job-flags.ts';
+import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { runText, runTree, waitedText } from './runs-text.ts';
+import { waitForRuns } from './wait-for-runs.ts';
+
+type ListFlags = CommonFlags & { active?: true; limit: number; minutes: number; watch?: true };
+type SpawnFlags = CommonFlags & { agent?: string; model?: string; maxSteps?: number; aim?: string; expect: string[]; tell?: string; wait?: true };
+
+const kinds = [
+  'session:sub_agent_spawned',
+  'session:sub_agent_spawn_started',
+  'session:sub_agent_completed',
+  'graph:started',
+  'graph:completed',
+] as const;
+/** Each look is two calls of the hundred that a token has in a minute. */
+const leastPauseMs = 2500;
+/** As far back as the gateway looks. */
+const allMinutes = 10_080;
+
+/** `gatehouse runs list | show | spawn | wait | steer | kill | pause | resume | status`. */
+export function addRunsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+  const runs = addGroup(program, 'runs')
+    .summary('list, start, steer and end sub-agents and whole runs')
+    .description('What was delegated. ID is a sub-agent (sr_…) or, for `kill`, a whole run (root-…).');
+
+  withConnection(runs.command('list', { isDefault: true }))
+    .description('Lists runs as a tree, the newest first.')
+    .option('--active', 'only what runs now')
+    .option('--watch', 'again whenever something changes, until Ctrl-C; with --json one line each time')
+    .addOption(countOption('--limit <n>', 'how many root runs, at most 200', 20))
+    .addOption(countOption('--minutes <n>', 'sub-agents of the last minutes; those that run are listed whatever their age', 30))
+    .action(async ({ active, limit, minutes, watch, ...flags }: ListFlags) => {
+      const { client } = await connect(flags, io);
+      const show = async (): Promise<void> => {
+        const [roots, subAgents] = await client.batch([
+          { method: 'run.list', params: { limit, ...(active === true && { state: 'active' as const }) } },
+          { method: 'subagent.list', params: { recentMinutes: minutes } },
+        ]);
+        if (!roots.ok) throw roots.error;
+        if (!subAgents.ok) throw subAgents.error;
+        const listed = subAgents.result.runs.filter(({ status }) => active !== true || status === 'running' || status === 'queued');
+        if (flags.output === 'json') return printLine(io.stdout, JSON.stringify({ ...roots.result, subAgents: listed }));
+        if (watch === true && io.stdout.isTTY === true) io.stdout.write('\x1b[2J\x1b[H');
+        printLine(io.stdout, runTree(roots.result.runs, listed, io.now()));
+      };
+      if (watch !== true) return show();
+      await untilInterrupted(io, setExit, async (signal) => {
+        for await (const _batch of eventBatches(client, kinds, signal)) {
+          await show();
+          await pause(leastPauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+        }
+      });
+    });
+
+  withConnection(runs.command('show <id>'))
+    .description('Tells all that is known of a sub-agent, with what it said.')
+    .action(async (id: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const [status, list, wait] = await client.batch([
+        { method: 'session.run_status', params: { runId: id } },
+        { method: 'subagent.list', params: { recentMinutes: allMinutes } },
+        { method: 'subagent.wait', params: { runIds: [id], timeoutMs: 0 } },
+      ]);
+      if (!status.ok) throw status.error;
+      const run = list.ok ? list.result.runs.find(({ runId }) => runId === id) : undefined;
+      const waited = wait.ok ? wait.result.results[0] : undefined;
+      if (flags.output === 'json')
+        return printLine(io.stdout, JSON.stringify({ ...run, ...status.result, ...(waited?.completion && { completion: waited.completion }) }));
+      printLine(io.stdout, runText(run, waited, io.now()));
+    });
+
+  withConnection(runs.command('spawn <task>'))
+    .description('Starts a sub-agent in the background; its result comes into your inbox.')
+    .option('--agent <id>', 'agent (default: the default one)')
+    .option('--model <name>', 'another model than that of the agent')
+    .addOption(countOption('--max-steps <n>', 'steps at most, 1 to 1000'))
+    .option('--aim <text>', 'the larger aim behind the task')
+    .option('--expect <text>', 'something that the result must have; can be given again', collect, [])
+    .option('--tell <where>', 'who is told of the end: inbox, or a conversation of yours (cv_…)')
+    .option('--wait', 'wait for its end and print what it said')
+    .action(async (task: string, { wait, ...flags }: SpawnFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('session.spawn', spawnParams(task, flags));
+      if (wait === true) return waitAndPrint(client, [done.runId], flags);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${done.queued === true ? 'Waits for a place' : 'Began'}: ${done.runId}`);
+    });
+
+  withConnection(runs.command('wait <ids...>'))
+    .description('Waits until sub-agents have ended and prints what they said; exit code 1 when one failed or still runs.')
+    .addOption(countOption('--timeout <seconds>', 'wait at most so long (default: until all have ended)'))
+    .action(async (ids: string[], { timeout, ...flags }: CommonFlags & { timeout?: number }) => {
+      const { client } = await connect(flags, io);
+      await waitAndPrint(client, ids, flags, timeout);
+    });
+
+  withConnection(runs.command('steer <id> <text>'))
+    .description('Gives a sub-agent another direction.')
+    .action(async (target: string, message: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('subagent.steer', { target, message });
+      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
+      printLine(
+        io.stdout,
+        done.status === 'steered' ? `Ended ${done.oldRunId}; it goes on as ${done.newRunId}.` : `${done.runId} reads it at its next step.`,
+      );
+    });
+
+  withConnection(runs.command('kill <id>'))
+    .description('Ends a sub-agent, or a whole run (scope admin), with everything that it delegated.')
+    .option('-y, --yes', 'do not ask')
+    .action(async (id: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
+      const isRoot = id.startsWith('root-');
+      if (yes !== true) await confirm(`End ${isRoot ? 'the whole run' : 'the sub-agent'} ${plainText(id)} with everything that it delegated?`, io);
+      const { client } = await connect(flags, io);
+      if (isRoot) {
+        const done = await client.call('run.kill', { rootRunId: id });
+        return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Ended ${done.killed} runs.`);
+      }
+      const done = await client.call('subagent.kill', { target: id });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Ended ${done.runId}.`);
+    });
+
+  for (const name of ['pause', 'resume', 'status'] as const)
+    withConnection(runs.command(name))
+      .description(
+        {
+          pause: 'Refuses new sub-agents until they are resumed, or the daemon starts again. Needs scope admin.',
+          resume: 'Takes new sub-agents again. Needs scope admin.',
+          status: 'Tells whether new sub-agents are taken. Needs scope admin.',
+        }[name],
+      )
+      .action(async (flags: CommonFlags) => {
+        const { client } = await connect(flags, io);
+        const gate = await client.call(`subagent.${name}`);
+        if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(gate));
+        printLine(
+          io.stdout,
+          gate.acceptingSpawns ? (gate.paused ? 'New sub-agents are refused.' : 'New sub-agents are taken.') : 'The daemon is stopping.',
+        );
+      });
+
+  async function waitAndPrint(client: Client, ids: readonly string[], flags: CommonFlags, timeoutSeconds?: number): Promise<void> {
+    await untilInterrupted(io, setExit, async (signal) => {
+      const results = await waitForRuns(client, ids, { io, signal, timeoutMs: timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000 });
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify({ results }) : waitedText(results));
+      if (results.some(({ completion }) => completion?.endReason !== 'completed')) setExit(exitCode.failed);
+    });
+  }
+}
+
+function spawnParams(task: string, { agent, model, maxSteps, aim, expect, tell }: SpawnFlags): ParamsInput<'session.spawn'> {
+  if (tell !== undefined && tell !== 'inbox' && !tell.startsWith('cv_'))
+    throw usageError('--tell: expected inbox, or the reference of a conversation (cv_…).');
+  return {
+    task,
+    ...(agent !== undefined && { agent }),
+    ...(model !== undefined && { model }),
+    ...(maxSteps !== undefined && { maxSteps }),
+    ...(aim !== undefined && { objective: aim }),
+    ...(expect.length > 0 && { expectedOutputs: expect }),
+    ...(tell !== undefined && { announceChannelType: 'gateway', announceChannelId: tell }),
+  };
+}

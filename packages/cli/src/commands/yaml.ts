@@ -1,0 +1,2 @@
+// Loaded on demand, through this file: a bundler gives a dynamic import of the CommonJS package itself no names.
+export { parse, stringify } from 'yaml';

@@ -1,0 +1,23 @@
+import type * as z from 'zod';
+
+/**
+ * Who may see an event on a stream: `owner` = the principal whose conversation it is about, and admins;
+ * `system` = every token that may open the stream (so it carries no content); `admin` = admins only.
+ */
+export type EventVisibility = 'owner' | 'system' | 'admin';
+
+export interface EventDeclaration<Payload extends z.ZodType = z.ZodType> {
+  readonly category: string;
+  readonly visibility: EventVisibility;
+  readonly summary: string;
+  readonly payload: Payload;
+  /**
+   * A moment of something that goes on: made only while somebody listens, without an id, not kept and never replayed.
+   */
+  readonly transient?: true;
+}
+
+/** Declares an event; the identity function that infers its payload. */
+export function event<Payload extends z.ZodType>(declaration: EventDeclaration<Payload>): EventDeclaration<Payload> {
+  return declaration;
+}

@@ -1,0 +1,18 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { RootRunId } from '../shared/sub-agent.ts';
+
+const rootRunId = 'root-turn-tn_00000000-0000-7000-8000-000000000001';
+
+export const autonomy = {
+  'autonomy.evict': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Lets the profile of a root run fall back to the default one at its next decision; nothing is aborted.',
+    params: z.strictObject({ rootRunId: RootRunId }),
+    result: z.strictObject({ evicted: z.literal(true) }),
+    errors: ['not_found'],
+    examples: [{ params: { rootRunId }, result: { evicted: true } }],
+    since: '0.1.0',
+  }),
+};

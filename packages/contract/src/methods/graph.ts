@@ -1,0 +1,346 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import {
+  GraphEdge,
+  graphDefinition,
+  GraphId,
+  GraphNode,
+  graphNodeStates,
+  graphNodeTypes,
+  GraphSettings,
+  graphStates,
+  GraphWarning,
+  NodeId,
+} from '../shared/graph.ts';
+import { pageParams, pageResult } from '../shared/paging.ts';
+import { AgentId } from '../shared/session.ts';
+import { RootRunId, SubAgentRunId } from '../shared/sub-agent.ts';
+import { EpochMs } from '../shared/turn.ts';
+
+const graphId = 'gr_00000000-0000-7000-8000-000000000001';
+const id = 'sg_00000000-0000-7000-8000-000000000001';
+const nodes = [
+  { node_id: 'research', task: 'Collect facts about ${TOPIC}.', agent: 'default' },
+  { node_id: 'report', task: 'Write a report from {{research.result}}.', agent: 'default', depends_on: ['research'] },
+];
+
+/** A graph that ran or runs, as somebody names it: its id, or the label of the newest run that has it. */
+const AnyGraph = z.string().min(1).max(200);
+const SavedGraphId = z.string().regex(/^sg_[0-9a-f-]{36}$/, 'expected sg_ followed by a UUID');
+
+const times = { startedAt: EpochMs.optional(), completedAt: EpochMs.optional() };
+const NodeView = z
+  .strictObject({
+    status: z.enum(graphNodeStates),
+    type_id: z.enum(graphNodeTypes).optional(),
+    runId: SubAgentRunId.optional().describe('The sub-agent run of the node, the latest when it has several.'),
+    output: z.string().optional().describe('At most 500 characters, cut between code points.'),
+    error: z.string().optional(),
+    progress: z.string().optional().describe('One line for people, of a typed node that runs.'),
+    attempt: z.int().min(1).optional(),
+    partial: z.boolean().optional().describe('The node was ended early and what it had done by then is its output.'),
+    waitsForAnswer: z.boolean().optional().describe('An approval gate that asks: `graph.answer` answers it.'),
+    ...times,
+    durationMs: z.int().min(0).optional(),
+  })
+  .meta({ id: 'GraphNodeView' });
+
+const Row = z.strictObject({
+  graphId: GraphId,
+  label: z.string().optional(),
+  status: z
+    .enum(graphStates)
+    .describe('`completed`: it ended, and a node that nothing depends on has a result; `pending`: it was loaded and not started.'),
+  ...times,
+  nodeCount: z.int().min(1),
+});
+
+const GraphView = z
+  .strictObject({
+    ...Row.shape,
+    isTerminal: z.boolean(),
+    rootRunId: RootRunId.optional(),
+    cancelReason: z.enum(['manual', 'timeout', 'budget', 'killed']).optional(),
+    executionOrder: z.array(NodeId),
+    edges: z.array(GraphEdge),
+    nodes: z.record(NodeId, NodeView),
+    stats: z.strictObject({
+      total: z.int(),
+      completed: z.int(),
+      failed: z.int(),
+      skipped: z.int(),
+      running: z.int(),
+      pending: z.int(),
+      tokens: z.int().min(0),
+      cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is not known.'),
+    }),
+  })
+  .meta({ id: 'GraphView' });
+
+const GraphList = z
+  .strictObject({
+    graphs: z.array(Row),
+    concurrency: z.strictObject({ globalActiveSubAgents: z.int().min(0), maxGlobalSubAgents: z.int().min(1), queueDepth: z.int().min(0) }),
+  })
+  .meta({ id: 'GraphList' });
+
+const savedFields = { id: SavedGraphId, label: z.string(), createdAt: EpochMs, updatedAt: EpochMs, nodeCount: z.int().min(1) };
+const runFields = { graphId: GraphId, name: z.string(), status: z.enum(graphStates), date: z.iso.datetime() };
+
+const definition = z.strictObject(graphDefinition);
+
+/** Graphs of agents (json-rpc.md §4 graph). Who may see a run is whoever started it, and admins. */
+export const graph = {
+  'graph.define': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Validates a graph and tells in which order it would run; stores nothing.',
+    description: 'A graph that cannot run is refused with `data.issues`; the configuration of a typed node with the shape that was expected.',
+    params: definition,
+    result: z.strictObject({
+      valid: z.literal(true),
+      nodeCount: z.int().min(1),
+      executionOrder: z.array(NodeId),
+      label: z.string().optional(),
+      warnings: z.array(GraphWarning),
+      userVariables: z.array(z.string()).describe('Names of the variables that the tasks use.'),
+    }),
+    examples: [
+      {
+        params: { nodes },
+        result: { valid: true, nodeCount: 2, executionOrder: ['research', 'report'], warnings: [], userVariables: ['TOPIC'] },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'graph.execute': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Starts a graph in the background and returns its id at once.',
+    description:
+      'The run is stored before the answer and goes on after a restart. Either `nodes`, or the `graphId` that `graph.load` gave. A graph with approval gates needs ' +
+      '`announceChannelType` and `announceChannelId`: `gateway`, and `inbox` or the reference of a conversation of the caller.',
+    params: z
+      .strictObject({
+        ...graphDefinition,
+        nodes: graphDefinition.nodes.optional(),
+        graphId: GraphId.optional(),
+        variables: z
+          .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/), z.string().max(20_000))
+          .refine((all) => Object.keys(all).length <= 100, 'expected at most 100 variables')
+          .default({}),
+        node_progress: z.boolean().default(false).describe('Announces the end of each node too.'),
+        announceChannelType: z.string().min(1).max(64).optional(),
+        announceChannelId: z.string().min(1).max(256).optional(),
+      })
+      .refine((one) => (one.nodes === undefined) !== (one.graphId === undefined), { message: 'expected either nodes or graphId', path: ['nodes'] }),
+    result: z.strictObject({
+      graphId: GraphId,
+      async: z.literal(true),
+      nodeCount: z.int().min(1),
+      label: z.string().optional(),
+      rootRunId: RootRunId,
+      hint: z.string(),
+      warnings: z.array(GraphWarning),
+    }),
+    errors: ['not_found', 'denied', 'precondition_failed', 'rate_limited'],
+    examples: [
+      {
+        params: { nodes, variables: { TOPIC: 'tides' } },
+        result: { graphId, async: true, nodeCount: 2, rootRunId: 'root-rpc-1', hint: 'Ask graph.status for its progress.', warnings: [] },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'graph.status': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Tells how one graph stands, or lists the recent ones.',
+    params: z.strictObject({
+      graphId: AnyGraph.optional(),
+      recentMinutes: z.int().min(1).max(10_080).optional().describe('Without `graphId`: graphs that ran within so many minutes; 60 when absent.'),
+    }),
+    result: z.union([GraphView, GraphList]),
+    errors: ['not_found'],
+    examples: [{ params: {}, result: { graphs: [], concurrency: { globalActiveSubAgents: 0, maxGlobalSubAgents: 20, queueDepth: 0 } } }],
+    since: '0.1.0',
+  }),
+  'graph.outputs': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Returns what the nodes of a graph said, at most 12000 characters of each.',
+    params: z.strictObject({ graphId: AnyGraph }),
+    result: z.strictObject({
+      graphId: GraphId,
+      outputs: z.record(NodeId, z.string().nullable()),
+      source: z.enum(['memory', 'disk']).describe('`memory` while the graph runs and shortly after, then `disk`: the database.'),
+    }),
+    errors: ['not_found'],
+    examples: [{ params: { graphId }, result: { graphId, outputs: { research: 'Tides come twice a day.', report: null }, source: 'memory' } }],
+    since: '0.1.0',
+  }),
+  'graph.cancel': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Starts no further node of a graph; nodes that run finish.',
+    params: z.strictObject({ graphId: AnyGraph }),
+    result: z.strictObject({ cancelled: z.literal(true), graphId: GraphId }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { graphId }, result: { cancelled: true, graphId } }],
+    since: '0.1.0',
+  }),
+  'graph.answer': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Answers an approval gate of a graph in the words of a person.',
+    description:
+      'Only whoever started the graph may answer. Words that refuse win over words that approve. An answer approves when it says nothing else: one with a condition or a question, ' +
+      'in other words or another language, is refused and the gate goes on asking.',
+    params: z.strictObject({ graphId: AnyGraph, nodeId: NodeId, answer: z.string().min(1).max(2000) }),
+    result: z.strictObject({ graphId: GraphId, nodeId: NodeId, approved: z.boolean() }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { graphId, nodeId: 'gate', answer: 'yes, go on' }, result: { graphId, nodeId: 'gate', approved: true } }],
+    since: '0.1.0',
+  }),
+  'graph.save': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Keeps a graph under a name, after validating it; with `id` in place of an earlier one.',
+    params: z.strictObject({ ...graphDefinition, label: z.string().min(1).max(200), id: SavedGraphId.optional(), agentId: AgentId.optional() }),
+    result: z.strictObject({ id: SavedGraphId, saved: z.literal(true), warnings: z.array(GraphWarning) }),
+    errors: ['not_found'],
+    examples: [{ params: { label: 'Report', nodes }, result: { id, saved: true, warnings: [] } }],
+    since: '0.1.0',
+  }),
+  'graph.load': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Returns a graph that was saved, with a fresh `graphId` that `graph.execute` takes within 24 hours.',
+    params: z.strictObject({ id: SavedGraphId }),
+    result: z.strictObject({
+      ...savedFields,
+      agentId: AgentId.optional(),
+      nodes: z.array(GraphNode),
+      edges: z.array(GraphEdge),
+      settings: GraphSettings,
+      graphId: GraphId,
+      warnings: z.array(GraphWarning),
+    }),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: { id },
+        result: {
+          id,
+          label: 'Report',
+          createdAt: 1790000000000,
+          updatedAt: 1790000000000,
+          nodeCount: 2,
+          nodes,
+          edges: [],
+          settings: {},
+          graphId,
+          warnings: [],
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'graph.list': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists the graphs that were saved, by name.',
+    params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
+    result: z.strictObject({
+      entries: z.array(z.strictObject({ ...savedFields, name: z.string(), agentId: AgentId.optional() })),
+      ...pageResult,
+    }),
+    examples: [
+      {
+        params: {},
+        result: {
+          entries: [{ id, label: 'Report', name: 'Report', createdAt: 1790000000000, updatedAt: 1790000000000, nodeCount: 2 }],
+          total: 1,
+          offset: 0,
+          limit: 50,
+          hasMore: false,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'graph.delete': method({
+    scope: 'rpc',
+    risk: 'destructive',
+    summary: 'Deletes a graph that was saved; its runs stay.',
+    params: z.strictObject({ id: SavedGraphId }),
+    result: z.strictObject({ id: SavedGraphId, deleted: z.literal(true) }),
+    errors: ['not_found'],
+    examples: [{ params: { id }, result: { id, deleted: true } }],
+    since: '0.1.0',
+  }),
+  'graph.runs': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists the runs that are kept, the newest first.',
+    params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
+    result: z.strictObject({
+      runs: z.array(z.strictObject({ ...runFields, nodeCount: z.int().min(1), fileCount: z.int().min(0).describe('Outputs that are kept.') })),
+      ...pageResult,
+    }),
+    examples: [
+      {
+        params: {},
+        result: {
+          runs: [{ graphId, name: 'Report', status: 'completed', date: '2026-01-31T08:00:00.000Z', nodeCount: 2, fileCount: 2 }],
+          total: 1,
+          offset: 0,
+          limit: 50,
+          hasMore: false,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'graph.runDetail': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Returns one run with the whole outputs of its nodes.',
+    params: z.strictObject({ graphId: GraphId }),
+    result: z.strictObject({
+      ...runFields,
+      nodes: z.array(
+        z.strictObject({
+          nodeId: NodeId,
+          status: z.enum(graphNodeStates),
+          output: z.string().nullable(),
+          artifacts: z.array(z.strictObject({ filename: z.string(), content: z.string() })),
+        }),
+      ),
+    }),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: { graphId },
+        result: {
+          graphId,
+          name: 'Report',
+          status: 'completed',
+          date: '2026-01-31T08:00:00.000Z',
+          nodes: [{ nodeId: 'research', status: 'completed', output: 'Tides come twice a day.', artifacts: [] }],
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'graph.deleteRun': method({
+    scope: 'rpc',
+    risk: 'destructive',
+    summary: 'Deletes a run that has ended, with its outputs.',
+    params: z.strictObject({ graphId: GraphId }),
+    result: z.strictObject({ graphId: GraphId, deleted: z.literal(true) }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { graphId }, result: { graphId, deleted: true } }],
+    since: '0.1.0',
+  }),
+};

@@ -1,0 +1,58 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { pageParams, pageResult } from '../shared/paging.ts';
+import { AgentId, ConversationRef } from '../shared/session.ts';
+import { RootRunId } from '../shared/sub-agent.ts';
+import { EpochMs, TurnOrigin } from '../shared/turn.ts';
+
+const rootRunId = 'root-turn-tn_00000000-0000-7000-8000-000000000001';
+
+export const rootRunStates = ['active', 'completed', 'failed', 'revoked', 'orphaned'] as const;
+
+/** Everything that one request set going, sub-agents and graphs included. */
+export const RootRun = z
+  .strictObject({
+    rootRunId: RootRunId,
+    agentId: AgentId,
+    origin: TurnOrigin,
+    conversationRef: ConversationRef.nullable(),
+    profile: z.string().describe('As it holds now: `standard` after `autonomy.evict`.'),
+    evicted: z.boolean(),
+    state: z.enum(rootRunStates),
+    startedAt: EpochMs,
+    heartbeatAt: EpochMs,
+    endedAt: EpochMs.optional(),
+    runs: z
+      .strictObject({ open: z.int().min(0), completed: z.int().min(0), failed: z.int().min(0) })
+      .describe('Sub-agent runs; `open` are those that wait or run.'),
+    graphs: z.int().min(0).describe('Graphs that belong to it.'),
+    tokens: z.int().min(0),
+    cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is not known.'),
+  })
+  .meta({ id: 'RootRun' });
+export type RootRun = z.output<typeof RootRun>;
+
+export const run = {
+  'run.list': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists root runs, the newest first: those of the caller, of everybody for an admin.',
+    params: z.strictObject({
+      state: z.enum(rootRunStates).optional(),
+      ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
+    }),
+    result: z.strictObject({ runs: z.array(RootRun), ...pageResult }),
+    examples: [{ params: {}, result: { runs: [], total: 0, offset: 0, limit: 50, hasMore: false } }],
+    since: '0.1.0',
+  }),
+  'run.kill': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Ends a root run at once: its turn, its graphs, scripts, sub-agents and theirs, and its leases.',
+    params: z.strictObject({ rootRunId: RootRunId }),
+    result: z.strictObject({ killed: z.int().min(0).describe('Runs that were ended, the root included.') }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [{ params: { rootRunId }, result: { killed: 4 } }],
+    since: '0.1.0',
+  }),
+};

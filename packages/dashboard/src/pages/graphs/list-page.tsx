@@ -1,0 +1,183 @@
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime, plural } from '../../data/format.ts';
+import { useEventBatch } from '../../data/use-event-batch.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { usePaced } from '../../data/use-paced.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { StartSaved } from './start-saved.tsx';
+import { graphTones } from './words.ts';
+
+type Saved = Result<'graph.list'>['entries'][number];
+type GraphRun = Result<'graph.runs'>['runs'][number];
+
+const pageSize = 25;
+/** What the gateway gives at once. */
+const maxListed = 200;
+const leastReloadMs = 3000;
+
+/** The graphs that are saved, and what ran. */
+export function ListPage() {
+  const { client } = useSession();
+  const [limit, setLimit] = useState(pageSize);
+  const [starting, setStarting] = useState<Saved>();
+  const [removing, setRemoving] = useState<Saved>();
+  const [outcome, setOutcome] = useState<string>();
+  const loaded = useLoad('graphs', async (signal) => {
+    const [saved, runs, now] = await client.batch(
+      [{ method: 'graph.list', params: { limit: maxListed } }, { method: 'graph.runs', params: { limit } }, { method: 'graph.status' }],
+      { signal },
+    );
+    if (!saved.ok) throw saved.error;
+    if (!runs.ok) throw runs.error;
+    return { saved: saved.result, runs: runs.result, concurrency: now.ok && 'concurrency' in now.result ? now.result.concurrency : undefined };
+  });
+  const { data, reload } = loaded;
+  useEventBatch('graph:started,graph:completed', usePaced(reload, leastReloadMs));
+  return (
+    <Page
+      title="Graphs"
+      lead="Agents that work one behind the other, or beside each other."
+      actions={
+        <PageLink to="/graphs/new" className="button primary-link">
+          New graph
+        </PageLink>
+      }
+    >
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      {loaded.error !== undefined && <Failure error={loaded.error} onRetry={reload} />}
+      {data === undefined && loaded.loading && <Skeleton lines={6} />}
+      {data !== undefined && (
+        <>
+          <section className="graph-section" aria-labelledby="saved-graphs">
+            <h2 id="saved-graphs">Saved</h2>
+            {data.saved.entries.length === 0 ? (
+              <Empty title="No graph is saved yet">
+                <p>A graph tells which agent does what, and who waits for whose result.</p>
+              </Empty>
+            ) : (
+              <ul className="rows" aria-label="Saved graphs">
+                {data.saved.entries.map((one) => (
+                  <SavedRow key={one.id} saved={one} onStart={() => setStarting(one)} onRemove={() => setRemoving(one)} />
+                ))}
+              </ul>
+            )}
+            {data.saved.total > data.saved.entries.length && (
+              <p className="hint">{`${data.saved.entries.length} of ${data.saved.total} are shown.`}</p>
+            )}
+          </section>
+          <section className="graph-section" aria-labelledby="graph-runs">
+            <div className="panel-head">
+              <h2 id="graph-runs">Runs</h2>
+              {data.concurrency !== undefined && <Places {...data.concurrency} />}
+            </div>
+            {data.runs.runs.length === 0 ? (
+              <Empty title="No graph has run yet" />
+            ) : (
+              <ul className="rows" aria-label="Runs of graphs">
+                {data.runs.runs.map((run) => (
+                  <RunRow key={run.graphId} run={run} />
+                ))}
+              </ul>
+            )}
+            {data.runs.hasMore && (
+              <div className="pages">
+                <Button
+                  small
+                  disabled={loaded.loading || limit >= maxListed}
+                  onClick={() => {
+                    setLimit(Math.min(maxListed, limit + pageSize));
+                    reload();
+                  }}
+                >
+                  Older
+                </Button>
+                <span className="hint">{`${data.runs.runs.length} of ${data.runs.total} are shown.`}</span>
+              </div>
+            )}
+          </section>
+        </>
+      )}
+      {starting !== undefined && <StartSaved saved={starting} onClose={() => setStarting(undefined)} />}
+      {removing !== undefined && (
+        <Confirm
+          title={`Delete the graph ${removing.label}?`}
+          action="Delete"
+          onClose={() => setRemoving(undefined)}
+          run={async () => {
+            await client.call('graph.delete', { id: removing.id });
+            setRemoving(undefined);
+            setOutcome(`${removing.label} is deleted.`);
+            reload();
+          }}
+        >
+          <p>Its runs stay.</p>
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function Places({
+  globalActiveSubAgents,
+  maxGlobalSubAgents,
+  queueDepth,
+}: {
+  readonly globalActiveSubAgents: number;
+  readonly maxGlobalSubAgents: number;
+  readonly queueDepth: number;
+}) {
+  const waiting = queueDepth === 0 ? '' : `, ${queueDepth} wait for a place`;
+  return <span className="hint">{`${globalActiveSubAgents} of at most ${plural(maxGlobalSubAgents, 'sub-agent')} work${waiting}`}</span>;
+}
+
+function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonly onStart: () => void; readonly onRemove: () => void }) {
+  const { id, label, nodeCount, updatedAt, agentId } = saved;
+  return (
+    <li className="row">
+      <div className="row-main">
+        <PageLink to={`/graphs/edit/${id}`} className="row-title" dir="auto">
+          {label}
+        </PageLink>
+        <p className="hint">
+          {plural(nodeCount, 'node')}
+          {agentId !== undefined && `, of ${agentId}`}
+        </p>
+      </div>
+      <div className="row-facts">
+        <span title={dateTime(updatedAt)}>{`changed ${ago(updatedAt)}`}</span>
+      </div>
+      <div className="actions">
+        <Button small icon="play" label={`Run ${label}`} onClick={onStart}>
+          Run
+        </Button>
+        <Button small icon="trash" label={`Delete ${label}`} onClick={onRemove}>
+          Delete
+        </Button>
+      </div>
+    </li>
+  );
+}
+
+function RunRow({ run: { graphId, name, status, date, nodeCount } }: { readonly run: GraphRun }) {
+  const atMs = Date.parse(date);
+  return (
+    <li className="row">
+      <div className="row-main">
+        <PageLink to={`/graphs/runs/${graphId}`} className="row-title" dir="auto">
+          {name}
+        </PageLink>
+      </div>
+      <div className="row-facts">
+        <span>{plural(nodeCount, 'node')}</span>
+        <time dateTime={date} title={dateTime(atMs)}>
+          {ago(atMs)}
+        </time>
+        <Badge tone={graphTones[status]}>{status}</Badge>
+      </div>
+    </li>
+  );
+}

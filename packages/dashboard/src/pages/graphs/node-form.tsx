@@ -1,0 +1,241 @@
+import { errorOf, type FieldErrors } from '../../data/field-errors.ts';
+import { DraftField } from '../../ui/draft-field.tsx';
+import { Button, Field, Notice } from '../../ui/parts.tsx';
+import { AgentEntries, AgentSelect } from './agent-fields.tsx';
+import type { AgentEntry, ConfigValue, DraftNode, GraphDraft } from './draft.ts';
+import type { Problems } from './problems.ts';
+import { fieldsOf, nodeTypes, type TypeField } from './type-fields.ts';
+import { useInView } from './use-in-view.ts';
+import { typeNames } from './words.ts';
+
+const barriers = {
+  '': 'each of them completed',
+  all: 'each of them completed',
+  majority: 'more than half completed',
+  'best-effort': 'at least one completed',
+};
+const contexts = { '': 'whole', full: 'whole', summary: 'their beginnings', refs: 'their names', none: 'nothing' };
+
+/** Everything about one node. */
+export function NodeForm({
+  draft,
+  node,
+  problems: { errors, warnings },
+  onChange,
+  onRemove,
+}: {
+  readonly draft: GraphDraft;
+  readonly node: DraftNode;
+  readonly problems: Problems;
+  readonly onChange: (part: Partial<DraftNode>) => void;
+  readonly onRemove: () => void;
+}) {
+  const part = useInView();
+  const others = draft.nodes.filter(({ key }) => key !== node.key);
+  const text = (path: string, label: string, name: 'id' | 'model', hint?: string) => (
+    <DraftField errors={errors} path={path} label={label} hint={hint}>
+      {(own) => <input {...own} className="mono" value={node[name]} onChange={(event) => onChange({ [name]: event.target.value })} />}
+    </DraftField>
+  );
+  const number = (path: string, label: string, name: 'timeoutSeconds' | 'maxSteps' | 'retries', hint?: string) => (
+    <DraftField errors={errors} path={path} label={label} hint={hint}>
+      {(own) => <input {...own} inputMode="numeric" value={node[name]} onChange={(event) => onChange({ [name]: event.target.value })} />}
+    </DraftField>
+  );
+  return (
+    <section ref={part} className="panel" aria-label={`Node ${node.id}`}>
+      <Findings errors={errors} warnings={warnings} />
+      {text('node_id', 'Name of the node', 'id', 'Letters, digits, "_" and "-".')}
+      <Field label="Type">
+        {(id) => (
+          <select id={id} value={node.type} onChange={(event) => onChange({ type: nodeTypes.find((type) => type === event.target.value) ?? '' })}>
+            <option value="">Task of one agent</option>
+            {nodeTypes.map((type) => (
+              <option key={type} value={type}>
+                {typeNames[type]}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <DraftField
+        errors={errors}
+        path="task"
+        label="Task"
+        hint={'{{name.result}} stands for the result of a node that this one depends on, ${NAME} for a variable.'}
+      >
+        {(own) => <textarea {...own} rows={5} value={node.task} onChange={(event) => onChange({ task: event.target.value })} />}
+      </DraftField>
+      {node.type === '' ? (
+        <DraftField errors={errors} path="agent" label="Agent">
+          {(own) => <AgentSelect own={own} value={node.agent} empty="The default agent" onChange={(agent) => onChange({ agent })} />}
+        </DraftField>
+      ) : (
+        fieldsOf(node.type).map(([name, field]) => (
+          <ConfigField
+            key={`${node.type} ${name}`}
+            name={name}
+            field={field}
+            errors={errors}
+            value={node.config[name]}
+            onChange={(value) => onChange({ config: { ...node.config, [name]: value } })}
+          />
+        ))
+      )}
+      <DependsOn node={node} others={others} error={errorOf(errors, 'depends_on')} onChange={(dependsOn) => onChange({ dependsOn })} />
+      <details className="part">
+        <summary>More</summary>
+        <Field label="Begins when all that it depends on has ended, and">
+          {(id) => (
+            <select
+              id={id}
+              value={node.barrier}
+              onChange={({ target: { value } }) =>
+                onChange({ barrier: value === 'all' || value === 'majority' || value === 'best-effort' ? value : '' })
+              }
+            >
+              {Object.entries(barriers).flatMap(([value, words]) => (value === 'all' ? [] : [<Choice key={value} value={value} words={words} />]))}
+            </select>
+          )}
+        </Field>
+        <Field label="Is told of their results">
+          {(id) => (
+            <select
+              id={id}
+              value={node.contextMode}
+              onChange={({ target: { value } }) =>
+                onChange({ contextMode: value === 'full' || value === 'summary' || value === 'refs' || value === 'none' ? value : '' })
+              }
+            >
+              {Object.entries(contexts).flatMap(([value, words]) => (value === 'full' ? [] : [<Choice key={value} value={value} words={words} />]))}
+            </select>
+          )}
+        </Field>
+        <div className="field-pair">
+          {number('retries', 'Further tries', 'retries', 'After a failure, at most 3.')}
+          {number('timeout_ms', 'Seconds at most', 'timeoutSeconds')}
+        </div>
+        <div className="field-pair">
+          {number('max_steps', 'Steps at most', 'maxSteps')}
+          {text('model', 'Model', 'model')}
+        </div>
+      </details>
+      <div className="actions">
+        <Button icon="trash" small onClick={onRemove}>
+          Remove the node
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+function Choice({ value, words }: { readonly value: string; readonly words: string }) {
+  return <option value={value}>{words}</option>;
+}
+
+/** What is wrong, at the node itself, and what might be. */
+export function Findings({ errors, warnings }: Problems) {
+  if (errors.size === 0 && warnings.length === 0) return null;
+  return (
+    <div role="status" className="findings">
+      {errors.size > 0 && (
+        <Notice tone="bad">
+          <ul>
+            {[...errors].map(([path, message]) => (
+              <li key={path}>{path === '' ? message : `${path}: ${message}`}</li>
+            ))}
+          </ul>
+        </Notice>
+      )}
+      {warnings.length > 0 && (
+        <Notice tone="warn">
+          <ul>
+            {warnings.map(({ type, message, fix }) => (
+              <li key={`${type} ${message}`}>{`${message} ${fix}`}</li>
+            ))}
+          </ul>
+        </Notice>
+      )}
+    </div>
+  );
+}
+
+function DependsOn({
+  node,
+  others,
+  error,
+  onChange,
+}: {
+  readonly node: DraftNode;
+  readonly others: readonly DraftNode[];
+  readonly error: string | undefined;
+  readonly onChange: (dependsOn: readonly string[]) => void;
+}) {
+  if (others.length === 0) return null;
+  return (
+    <fieldset className="field">
+      <legend>Depends on</legend>
+      <div className="graph-depends">
+        {others.map(({ key, id }) => (
+          <label key={key} className="check">
+            <input
+              type="checkbox"
+              checked={node.dependsOn.includes(key)}
+              onChange={(event) => onChange(event.target.checked ? [...node.dependsOn, key] : node.dependsOn.filter((one) => one !== key))}
+            />
+            <span className="cut">{id}</span>
+          </label>
+        ))}
+      </div>
+      {error !== undefined && <p className="field-error">{error}</p>}
+    </fieldset>
+  );
+}
+
+function ConfigField({
+  name,
+  field,
+  errors,
+  value,
+  onChange,
+}: {
+  readonly name: string;
+  readonly field: TypeField;
+  readonly errors: FieldErrors;
+  readonly value: ConfigValue | undefined;
+  readonly onChange: (value: ConfigValue) => void;
+}) {
+  const path = `type_config.${name}`;
+  if (field.kind === 'agents') {
+    const entries: readonly AgentEntry[] = typeof value === 'object' ? value : [];
+    return (
+      <AgentEntries
+        label={field.label}
+        hint={field.hint}
+        error={errorOf(errors, path)}
+        entries={entries}
+        withSuffix={field.withSuffix === true}
+        onChange={onChange}
+      />
+    );
+  }
+  const text = typeof value === 'string' ? value : '';
+  return (
+    <DraftField errors={errors} path={path} label={field.label} hint={field.hint}>
+      {(own) =>
+        field.kind === 'agent' ? (
+          <AgentSelect own={own} value={text} empty={field.optional === true ? 'None' : undefined} onChange={onChange} />
+        ) : field.kind === 'text' ? (
+          <textarea {...own} rows={3} value={text} onChange={(event) => onChange(event.target.value)} />
+        ) : (
+          <input
+            {...own}
+            {...(field.kind === 'number' && { inputMode: 'numeric' as const })}
+            value={text}
+            onChange={(event) => onChange(event.target.value)}
+          />
+        )
+      }
+    </DraftField>
+  );
+}

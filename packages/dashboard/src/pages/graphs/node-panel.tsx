@@ -1,0 +1,109 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Markdown } from '../../markdown/markdown.tsx';
+import { CopyButton } from '../../ui/copy-button.tsx';
+import { Elapsed } from '../../ui/elapsed.tsx';
+import { Badge, Button, Failure, Field, Notice, Skeleton } from '../../ui/parts.tsx';
+import { isOver, type NodeView } from './graph-state.ts';
+import { useInView } from './use-in-view.ts';
+import { nodeStanding, typeNames } from './words.ts';
+
+/** What is known of one node of a run, and what it said. */
+export function NodePanel({
+  graphId,
+  nodeId,
+  node,
+  onAnswered,
+}: {
+  readonly graphId: string;
+  readonly nodeId: string;
+  readonly node: NodeView;
+  readonly onAnswered: () => void;
+}) {
+  const part = useInView();
+  const { words, tone } = nodeStanding(node);
+  const { type_id: type, attempt, progress, error, startedAt, completedAt, runId } = node;
+  return (
+    <section ref={part} className="panel" aria-label={`Node ${nodeId}`}>
+      <div className="panel-head">
+        <h2>{nodeId}</h2>
+        <Badge tone={tone}>{words}</Badge>
+      </div>
+      <p className="facts-line">
+        <span>{type === undefined ? 'Task' : typeNames[type]}</span>
+        {startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />}
+        {attempt !== undefined && attempt > 1 && <span>{`try ${attempt}`}</span>}
+      </p>
+      {progress !== undefined && <p dir="auto">{progress}</p>}
+      {error !== undefined && <Notice tone="bad">{error}</Notice>}
+      {node.waitsForAnswer === true && <Answer graphId={graphId} nodeId={nodeId} onAnswered={onAnswered} />}
+      {isOver(node) && node.status !== 'skipped' && <Output graphId={graphId} nodeId={nodeId} status={node.status} />}
+      {runId !== undefined && <p className="hint mono run-id">{runId}</p>}
+    </section>
+  );
+}
+
+function Output({ graphId, nodeId, status }: { readonly graphId: string; readonly nodeId: string; readonly status: string }) {
+  const { client } = useSession();
+  const { data, error, reload } = useLoad(`output ${graphId} ${nodeId} ${status}`, (signal) => client.call('graph.outputs', { graphId }, { signal }));
+  if (error !== undefined) return <Failure error={error} onRetry={reload} />;
+  if (data === undefined) return <Skeleton lines={3} />;
+  const output = data.outputs[nodeId];
+  if (output === undefined || output === null || output === '') return <p className="hint">It said nothing.</p>;
+  return (
+    <>
+      <div className="panel-head">
+        <h3>What it said</h3>
+        <CopyButton text={output} label="Copy the output" />
+      </div>
+      <div className="graph-output" tabIndex={0} role="region" aria-label={`Output of ${nodeId}`}>
+        <Markdown text={output} />
+      </div>
+    </>
+  );
+}
+
+/** Answers an approval gate; the gateway reads the words. */
+function Answer({ graphId, nodeId, onAnswered }: { readonly graphId: string; readonly nodeId: string; readonly onAnswered: () => void }) {
+  const { client } = useSession();
+  const [words, setWords] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const answer = (text: string): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('graph.answer', { graphId, nodeId, answer: text })
+      .then(onAnswered, setError)
+      .finally(() => setBusy(false));
+  };
+  return (
+    <form
+      className="graph-answer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        answer(words);
+      }}
+    >
+      <p>
+        <strong>The graph waits for your answer.</strong> What it asks stands in your inbox.
+      </p>
+      {error !== undefined && <Failure error={error} />}
+      <div className="actions">
+        <Button look="primary" disabled={busy} onClick={() => answer('yes')}>
+          Approve
+        </Button>
+        <Button disabled={busy} onClick={() => answer('no')}>
+          Refuse
+        </Button>
+      </div>
+      <Field label="Or in your words" hint="Such as: yes, but keep it short. Words that refuse win.">
+        {(id, hint) => <input id={id} aria-describedby={hint} maxLength={2000} value={words} onChange={(event) => setWords(event.target.value)} />}
+      </Field>
+      <Button submit small disabled={busy || words.trim() === ''}>
+        Answer
+      </Button>
+    </form>
+  );
+}

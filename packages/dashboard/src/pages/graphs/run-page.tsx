@@ -1,0 +1,162 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { navigate } from '../../router.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { Elapsed } from '../../ui/elapsed.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Failure, Page, Skeleton } from '../../ui/parts.tsx';
+import { saveJson } from '../../ui/save-json.ts';
+import { spentWords } from '../runs/words.ts';
+import { Canvas, type CanvasNode } from './canvas.tsx';
+import type { GraphView } from './graph-state.ts';
+import { NodePanel } from './node-panel.tsx';
+import { useGraph } from './use-graph.ts';
+import { cancelWords, graphTones, nodeStanding, typeNames } from './words.ts';
+
+/** One run of a graph: drawn, with what each node said beside it. */
+export function RunPage({ graphId }: { readonly graphId: string }) {
+  const { client } = useSession();
+  const { view, error, reload } = useGraph(graphId);
+  const [chosen, setChosen] = useState<string>();
+  const [asked, setAsked] = useState<'cancel' | 'delete'>();
+  const [failure, setFailure] = useState<unknown>();
+  const close = (): void => setAsked(undefined);
+  const save = (): void => {
+    setFailure(undefined);
+    client.call('graph.runDetail', { graphId }).then((whole) => saveJson(`graph-${graphId.slice(-12)}.json`, whole), setFailure);
+  };
+  return (
+    <Page
+      title={view?.label ?? 'Graph'}
+      lead={<PageLink to="/graphs">All graphs</PageLink>}
+      actions={
+        view !== undefined && (
+          <>
+            {!view.isTerminal && (
+              <Button icon="stop" onClick={() => setAsked('cancel')}>
+                Cancel
+              </Button>
+            )}
+            <Button icon="download" onClick={save}>
+              Save the outputs
+            </Button>
+            {view.isTerminal && (
+              <Button icon="trash" onClick={() => setAsked('delete')}>
+                Delete
+              </Button>
+            )}
+          </>
+        )
+      }
+    >
+      {error !== undefined && <Failure error={error} onRetry={reload} />}
+      {failure !== undefined && <Failure error={failure} />}
+      {view === undefined && error === undefined && <Skeleton lines={6} />}
+      {view !== undefined && (
+        <>
+          <Facts view={view} />
+          <Canvas label="Drawing of the graph" nodes={canvasNodes(view)} arrows={view.edges} chosen={chosen} onChoose={setChosen} />
+          <div className="graph-below">
+            <NodeList view={view} chosen={chosen} onChoose={setChosen} />
+            {chosen === undefined || view.nodes[chosen] === undefined ? (
+              <p className="hint">Choose a node to see what it said.</p>
+            ) : (
+              <NodePanel key={chosen} graphId={graphId} nodeId={chosen} node={view.nodes[chosen]} onAnswered={reload} />
+            )}
+          </div>
+        </>
+      )}
+      {asked === 'cancel' && (
+        <Confirm
+          title="Cancel this graph?"
+          action="Cancel it"
+          onClose={close}
+          run={async () => {
+            await client.call('graph.cancel', { graphId });
+            close();
+            reload();
+          }}
+        >
+          <p>No further node starts. Nodes that run finish.</p>
+        </Confirm>
+      )}
+      {asked === 'delete' && (
+        <Confirm
+          title="Delete this run?"
+          action="Delete"
+          onClose={close}
+          run={async () => {
+            await client.call('graph.deleteRun', { graphId });
+            navigate('/graphs');
+          }}
+        >
+          <p>Its outputs go with it.</p>
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function Facts({ view }: { readonly view: GraphView }) {
+  const { status, isTerminal, cancelReason, startedAt, completedAt, rootRunId, stats } = view;
+  const parts = [
+    `${stats.completed} of ${stats.total} nodes completed`,
+    ...(stats.running > 0 ? [`${stats.running} running`] : []),
+    ...(stats.failed > 0 ? [`${stats.failed} failed`] : []),
+    ...(stats.skipped > 0 ? [`${stats.skipped} skipped`] : []),
+  ];
+  const spent = spentWords(stats.tokens, stats.cost);
+  return (
+    <p className="facts-line" role="status">
+      <Badge tone={graphTones[status]}>{status}</Badge>
+      {cancelReason !== undefined && <span>{isTerminal ? cancelWords[cancelReason] : `${cancelWords[cancelReason]}; nodes that run finish`}</span>}
+      <span>{parts.join(', ')}</span>
+      {startedAt !== undefined && (
+        // The seconds that pass are nothing to be read out.
+        <span aria-live="off">
+          <Elapsed fromMs={startedAt} toMs={completedAt} />
+        </span>
+      )}
+      {spent !== '' && <span>{spent}</span>}
+      {rootRunId !== undefined && <PageLink to="/runs">Its run</PageLink>}
+    </p>
+  );
+}
+
+function canvasNodes({ executionOrder, nodes }: GraphView): CanvasNode[] {
+  return executionOrder.flatMap((id) => {
+    const node = nodes[id];
+    const { words, tone } = node === undefined ? ({ words: 'pending', tone: 'neutral' } as const) : nodeStanding(node);
+    return [
+      { id, title: id, kind: node?.type_id === undefined ? 'Task' : typeNames[node.type_id], words, tone, note: node?.progress ?? node?.error },
+    ];
+  });
+}
+
+/** The same as the drawing, in words and in order. */
+function NodeList({
+  view,
+  chosen,
+  onChoose,
+}: {
+  readonly view: GraphView;
+  readonly chosen: string | undefined;
+  readonly onChoose: (id: string) => void;
+}) {
+  return (
+    <nav aria-label="Nodes">
+      <ul className="graph-list">
+        {canvasNodes(view).map(({ id, kind, words, tone }) => (
+          <li key={id}>
+            <button type="button" className="file-item" aria-current={id === chosen} onClick={() => onChoose(id)}>
+              <span className="cut">{id}</span>
+              <span className="hint">{kind}</span>
+              <span className="grow" />
+              <Badge tone={tone}>{words}</Badge>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}

@@ -1,0 +1,42 @@
+import type { GraphNodeType, GraphState } from '@gatehouse/contract';
+import type { Tone } from '../../ui/parts.tsx';
+import type { NodeView } from './graph-state.ts';
+
+export const graphTones: Readonly<Record<GraphState, Tone>> = {
+  pending: 'neutral',
+  running: 'accent',
+  completed: 'good',
+  failed: 'bad',
+  cancelled: 'warn',
+};
+
+const nodeTones: Readonly<Record<NodeView['status'], Tone>> = {
+  pending: 'neutral',
+  running: 'accent',
+  completed: 'good',
+  failed: 'bad',
+  skipped: 'neutral',
+};
+
+export const typeNames: Readonly<Record<GraphNodeType, string>> = {
+  agent: 'Agent',
+  debate: 'Debate',
+  vote: 'Vote',
+  refine: 'Refine',
+  collaborate: 'Collaborate',
+  'map-reduce': 'Map and reduce',
+  'approval-gate': 'Approval gate',
+};
+
+export const cancelWords: Readonly<Record<'manual' | 'timeout' | 'budget' | 'killed', string>> = {
+  manual: 'cancelled by hand',
+  timeout: 'took too long',
+  budget: 'over its budget',
+  killed: 'killed',
+};
+
+/** How a node stands, in a word or two. */
+export function nodeStanding({ status, waitsForAnswer, partial }: NodeView): { readonly words: string; readonly tone: Tone } {
+  if (waitsForAnswer === true) return { words: 'asks you', tone: 'warn' };
+  return { words: partial === true ? `${status}, in part` : status, tone: nodeTones[status] };
+}

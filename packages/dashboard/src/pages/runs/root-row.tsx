@@ -1,0 +1,83 @@
+import { memo } from 'react';
+import { ago, dateTime, plural } from '../../data/format.ts';
+import { Elapsed } from '../../ui/elapsed.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button } from '../../ui/parts.tsx';
+import type { RootRun } from './run-state.ts';
+import { type RunAsked, RunTree } from './run-tree.tsx';
+import { originWords, rootTones, shortId, spentWords } from './words.ts';
+
+/** What an admin may do with a whole root run. */
+export type RootAction = 'kill' | 'evict' | 'revoke';
+
+/** A root run and, once opened, its sub-agents. */
+export const RootRow = memo(function RootRow({
+  root,
+  isOpen,
+  admin,
+  onToggle,
+  onRoot,
+  onAsk,
+}: {
+  readonly root: RootRun;
+  readonly isOpen: boolean;
+  readonly admin: boolean;
+  readonly onToggle: (rootRunId: string, open: boolean) => void;
+  readonly onRoot: (action: RootAction, root: RootRun) => void;
+  readonly onAsk: (asked: RunAsked) => void;
+}) {
+  const { rootRunId, agentId, origin, conversationRef, profile, evicted, state, startedAt, endedAt, runs, graphs, tokens, cost } = root;
+  const id = shortId(rootRunId);
+  const spent = spentWords(tokens, cost);
+  const counts = [
+    runs.open > 0 && `${runs.open} open`,
+    runs.completed > 0 && `${runs.completed} completed`,
+    runs.failed > 0 && `${runs.failed} failed`,
+    graphs > 0 && plural(graphs, 'graph'),
+  ].filter((one) => one !== false);
+  const act = (action: RootAction, words: string) => (
+    <Button small label={`${words} ${id}`} onClick={() => onRoot(action, root)}>
+      {words}
+    </Button>
+  );
+  return (
+    <li className="run-root">
+      <div className="row">
+        <button
+          type="button"
+          className="run-twist"
+          aria-expanded={isOpen}
+          aria-label={`Sub-agents of ${id}`}
+          onClick={() => onToggle(rootRunId, !isOpen)}
+        >
+          <span aria-hidden="true">{isOpen ? '▾' : '▸'}</span>
+        </button>
+        <div className="row-main">
+          <span className="row-title">{`${agentId}, after ${originWords[origin]}`}</span>
+          <p className="hint mono run-id">{rootRunId}</p>
+          {conversationRef !== null && (
+            <p className="hint">
+              <PageLink to={`/conversations/${conversationRef}`}>Its conversation</PageLink>
+            </p>
+          )}
+        </div>
+        <div className="row-facts">
+          {counts.length > 0 && <span>{counts.join(', ')}</span>}
+          {spent !== '' && <span>{spent}</span>}
+          <span title={dateTime(startedAt)}>{ago(startedAt)}</span>
+          <Elapsed fromMs={startedAt} toMs={endedAt} />
+          {(profile !== 'standard' || evicted) && <Badge tone={evicted ? 'warn' : 'neutral'}>{evicted ? `evicted to ${profile}` : profile}</Badge>}
+          <Badge tone={rootTones[state]}>{state}</Badge>
+        </div>
+        {admin && state === 'active' && (
+          <div className="actions">
+            {!evicted && act('evict', 'Evict')}
+            {act('revoke', 'Revoke')}
+            {act('kill', 'Kill')}
+          </div>
+        )}
+      </div>
+      {isOpen && <RunTree rootRunId={rootRunId} onAsk={onAsk} />}
+    </li>
+  );
+});

@@ -1,0 +1,187 @@
+import type { Client } from '@gatehouse/client';
+import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { bytes, count, dateTime } from '../../data/format.ts';
+import { useEventBatch } from '../../data/use-event-batch.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Markdown } from '../../markdown/markdown.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Elapsed } from '../../ui/elapsed.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
+import { saveBlob } from '../../ui/save-json.ts';
+import { isActive, type Run, runOf } from './run-state.ts';
+import type { RunAsked } from './run-tree.tsx';
+import { allMinutes } from './use-root-runs.ts';
+import { shortId, spentWords, standing } from './words.ts';
+
+type Listed = Result<'subagent.list'>['runs'][number];
+type Completion = NonNullable<Result<'subagent.wait'>['results'][number]['completion']>;
+
+/** The run as it is kept, and how it ended for whoever may know. */
+async function load(client: Client, run: Run, admin: boolean, signal: AbortSignal) {
+  const [listed, waited] = await client.batch(
+    [
+      { method: 'subagent.list', params: { recentMinutes: allMinutes, ...(admin && { rootRunId: run.rootRunId }) } },
+      { method: 'subagent.wait', params: { runIds: [run.runId], timeoutMs: 0 } },
+    ],
+    { signal },
+  );
+  if (!listed.ok) throw listed.error;
+  return {
+    listed: listed.result.runs.find(({ runId }) => runId === run.runId),
+    completion: waited.ok ? waited.result.results[0]?.completion : undefined,
+  };
+}
+
+/** All that may be known of one sub-agent. */
+export function RunDialog({
+  run: asked,
+  onClose,
+  onAsk,
+}: {
+  readonly run: Run;
+  readonly onClose: () => void;
+  readonly onAsk: (asked: RunAsked) => void;
+}) {
+  const { client, admin } = useSession();
+  const { data, error, reload } = useLoad(`run ${asked.runId}`, (signal) => load(client, asked, admin, signal));
+  useEventBatch('session:sub_agent_spawn_started,session:sub_agent_completed', (events) => {
+    if (events.some(({ kind, payload }) => kind === 'gap' || (payload as { runId?: unknown } | null)?.runId === asked.runId)) reload();
+  });
+  const run = data?.listed === undefined ? asked : runOf(data.listed);
+  const completion: Completion | undefined = data?.completion ?? data?.listed?.completion;
+  const { words, tone } = standing(run);
+  return (
+    <Dialog title={`Sub-agent ${shortId(run.runId)}`} onClose={onClose} wide>
+      <div className="dialog-body">
+        <p className="facts-line">
+          <Badge tone={tone}>{words}</Badge>
+          <Elapsed fromMs={run.startedAt} toMs={run.endedAt} />
+          <span>{spentWords(run.tokens, run.cost)}</span>
+        </p>
+        {error !== undefined && <Failure error={error} onRetry={reload} />}
+        <Facts run={run} listed={data?.listed} errorKind={completion?.errorKind} />
+        {data === undefined && error === undefined && <Skeleton lines={3} />}
+        {data?.listed !== undefined && 'task' in data.listed && (
+          <section aria-label="Task">
+            <h3>Task</h3>
+            <pre className="raw-text" tabIndex={0}>
+              {data.listed.task}
+            </pre>
+          </section>
+        )}
+        {completion?.summary !== undefined && (
+          <section aria-label="What it said">
+            <h3>What it said</h3>
+            <Markdown text={completion.summary} />
+          </section>
+        )}
+        {completion?.resultRef !== undefined && <ResultFile resultRef={completion.resultRef} runId={run.runId} />}
+      </div>
+      <footer>
+        {isActive(run) && (
+          <>
+            <Button icon="stop" onClick={() => onAsk({ what: 'kill', run })}>
+              Kill
+            </Button>
+            <Button onClick={() => onAsk({ what: 'steer', run })}>Steer</Button>
+          </>
+        )}
+        <Button look="primary" onClick={onClose}>
+          Close
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function Facts({ run, listed, errorKind }: { readonly run: Run; readonly listed: Listed | undefined; readonly errorKind: string | undefined }) {
+  const record = listed !== undefined && 'task' in listed ? listed : undefined;
+  return (
+    <dl className="facts">
+      <dt>Run</dt>
+      <dd className="mono">{run.runId}</dd>
+      <dt>Agent</dt>
+      <dd>{run.agentId}</dd>
+      <dt>Level</dt>
+      <dd>{run.depth}</dd>
+      {run.graphId !== undefined && (
+        <>
+          <dt>Graph</dt>
+          <dd>
+            <PageLink to={`/graphs/runs/${run.graphId}`}>{run.nodeId === undefined ? run.graphId : `Node ${run.nodeId}`}</PageLink>
+          </dd>
+        </>
+      )}
+      {errorKind !== undefined && (
+        <>
+          <dt>Error</dt>
+          <dd className="mono">{errorKind}</dd>
+        </>
+      )}
+      {record !== undefined && (
+        <>
+          <dt>Conversation</dt>
+          <dd>
+            <PageLink to={`/conversations/${record.conversationRef}`}>{record.conversationRef}</PageLink>
+          </dd>
+          {record.model !== undefined && (
+            <>
+              <dt>Model</dt>
+              <dd className="mono">{record.model}</dd>
+            </>
+          )}
+          {record.telemetry !== undefined && (
+            <>
+              <dt>Steps</dt>
+              <dd>{`${count(record.telemetry.stepsExecuted)}, ended by ${record.telemetry.finishReason}`}</dd>
+            </>
+          )}
+        </>
+      )}
+    </dl>
+  );
+}
+
+/** A result that is too large for a summary: its beginning, and the whole as a file. */
+function ResultFile({ resultRef, runId }: { readonly resultRef: NonNullable<Completion['resultRef']>; readonly runId: string }) {
+  const { client } = useSession();
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const { ref, kind, preview, expiresAt, rows, schema } = resultRef;
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      // A link cannot send the token, and an address must not hold it.
+      const response = await client.media(ref.slice(ref.lastIndexOf('/') + 1));
+      saveBlob(`${runId}.${kind === 'text' ? 'txt' : kind === 'binary' ? 'bin' : kind}`, await response.blob());
+    } catch (failure) {
+      setError(failure);
+    }
+    setBusy(false);
+  };
+  return (
+    <section aria-label="Result" className="run-result">
+      <div className="panel-head">
+        <h3>Result</h3>
+        <span className="hint">
+          {[kind, bytes(resultRef.bytes), ...(rows === undefined ? [] : [`${count(rows)} rows`]), `kept until ${dateTime(expiresAt)}`].join(', ')}
+        </span>
+        <span className="grow" />
+        <Button small icon="download" disabled={busy} onClick={() => void save()}>
+          Save the result
+        </Button>
+      </div>
+      {error !== undefined && <Failure error={error} />}
+      {schema !== undefined && <p className="hint mono">{schema.join(', ')}</p>}
+      {preview !== '' && (
+        <pre className="raw-text" tabIndex={0} aria-label="The beginning of the result">
+          {preview}
+        </pre>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,91 @@
+import { memo, useState } from 'react';
+import { plural } from '../../data/format.ts';
+import { Elapsed } from '../../ui/elapsed.tsx';
+import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
+import { type Branch, isActive, type Run, treeOf } from './run-state.ts';
+import { useRootRuns } from './use-root-runs.ts';
+import { shortId, spentWords, standing } from './words.ts';
+
+/** What somebody wants to do with a sub-agent. */
+export interface RunAsked {
+  readonly what: 'look' | 'steer' | 'kill';
+  readonly run: Run;
+}
+
+/** So many children of one run are drawn at once. */
+const shownAtOnce = 50;
+
+/** The sub-agents of a root run, each below the one that asked for it. */
+export function RunTree({ rootRunId, onAsk }: { readonly rootRunId: string; readonly onAsk: (asked: RunAsked) => void }) {
+  const { runs, error, reload } = useRootRuns(rootRunId);
+  if (error !== undefined) return <Failure error={error} onRetry={reload} />;
+  if (runs === undefined) return <Skeleton lines={2} />;
+  if (runs.size === 0) return <p className="hint run-note">No sub-agents are kept of it; they are taken off some time after they ended.</p>;
+  return <Branches label="Sub-agents" branches={treeOf(runs)} onAsk={onAsk} />;
+}
+
+function Branches({
+  label,
+  branches,
+  onAsk,
+}: {
+  readonly label: string;
+  readonly branches: readonly Branch[];
+  readonly onAsk: (asked: RunAsked) => void;
+}) {
+  const [limit, setLimit] = useState(shownAtOnce);
+  return (
+    <>
+      <ul className="run-branches" aria-label={label}>
+        {branches.slice(0, limit).map(({ run, children }) => (
+          <li key={run.runId}>
+            <RunRow run={run} onAsk={onAsk} />
+            {children.length > 0 && <Branches label={`Sub-agents of ${shortId(run.runId)}`} branches={children} onAsk={onAsk} />}
+          </li>
+        ))}
+      </ul>
+      {branches.length > limit && (
+        <Button small onClick={() => setLimit(limit + shownAtOnce)}>
+          {`${plural(branches.length - limit, 'more sub-agent')}`}
+        </Button>
+      )}
+    </>
+  );
+}
+
+const RunRow = memo(function RunRow({ run, onAsk }: { readonly run: Run; readonly onAsk: (asked: RunAsked) => void }) {
+  const { runId, agentId, nodeId, task, startedAt, endedAt, errorKind, tokens, cost } = run;
+  const { words, tone } = standing(run);
+  const id = shortId(runId);
+  const spent = spentWords(tokens, cost);
+  return (
+    <div className="run-row">
+      <div className="run-main">
+        <button type="button" className="link-like run-name" onClick={() => onAsk({ what: 'look', run })}>
+          {nodeId === undefined ? agentId : `${nodeId} · ${agentId}`} <span className="mono hint">{id}</span>
+        </button>
+        {task !== undefined && (
+          <p className="hint cut" dir="auto">
+            {task}
+          </p>
+        )}
+      </div>
+      <div className="row-facts">
+        {errorKind !== undefined && errorKind !== run.endReason && <span className="mono">{errorKind}</span>}
+        {spent !== '' && <span>{spent}</span>}
+        <Elapsed fromMs={startedAt} toMs={endedAt} />
+        <Badge tone={tone}>{words}</Badge>
+      </div>
+      {isActive(run) && (
+        <div className="actions">
+          <Button small label={`Steer ${id}`} onClick={() => onAsk({ what: 'steer', run })}>
+            Steer
+          </Button>
+          <Button small icon="stop" label={`Kill ${id}`} onClick={() => onAsk({ what: 'kill', run })}>
+            Kill
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+});

@@ -1,0 +1,129 @@
+import { useCallback, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { useEventBatch } from '../../data/use-event-batch.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { usePaced } from '../../data/use-paced.ts';
+import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { GateButton } from './gate-button.tsx';
+import { KillRun, RootConfirm } from './run-confirm.tsx';
+import { RunDialog } from './run-dialog.tsx';
+import { type RootAction, RootRow } from './root-row.tsx';
+import type { RootRun } from './run-state.ts';
+import type { RunAsked } from './run-tree.tsx';
+import { SpawnDialog } from './spawn-dialog.tsx';
+import { SteerDialog } from './steer-dialog.tsx';
+
+type Asked = 'spawn' | RunAsked | { readonly action: RootAction; readonly root: RootRun };
+
+const pageSize = 50;
+/** So many active roots open by themselves; each that is opened is a request. */
+const openedAtOnce = 5;
+const leastReloadMs = 3000;
+/** What the gateway gives at once. */
+const maxListed = 200;
+
+/** Who works for whom: root runs, the newest first, and their sub-agents, as they go. */
+export function RunsPage() {
+  const { client, admin } = useSession();
+  const [limit, setLimit] = useState(pageSize);
+  const [onlyActive, setOnlyActive] = useState(false);
+  const [toggled, setToggled] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const [asked, setAsked] = useState<Asked>();
+  const [outcome, setOutcome] = useState<string>();
+  const [failure, setFailure] = useState<unknown>();
+  const { data, error, loading, reload } = useLoad(`roots ${onlyActive}`, (signal) =>
+    client.call('run.list', { limit, ...(onlyActive && { state: 'active' as const }) }, { signal }),
+  );
+  const [seen, setSeen] = useState<typeof data>();
+  if (data !== undefined && data !== seen) {
+    setSeen(data);
+    setToggled((before) => openActive(before, data.runs));
+  }
+  const reloadSoon = usePaced(reload, leastReloadMs);
+  useEventBatch('session:sub_agent_,graph:started,graph:completed,autonomy:', reloadSoon);
+  const toggle = useCallback((id: string, open: boolean) => setToggled((before) => new Map([...before, [id, open]])), []);
+  const askRoot = useCallback((action: RootAction, root: RootRun) => setAsked({ action, root }), []);
+  const close = (): void => setAsked(undefined);
+  const done = (words: string): void => {
+    setOutcome(words);
+    setAsked(undefined);
+    reload();
+  };
+  return (
+    <Page
+      title="Runs"
+      lead={admin ? 'What was delegated by everybody, and how far it is.' : 'What you and your agents delegated, and how far it is.'}
+      actions={
+        <>
+          {admin && <GateButton onDone={setOutcome} onError={setFailure} />}
+          <Button icon="plus" look="primary" onClick={() => setAsked('spawn')}>
+            Start a sub-agent
+          </Button>
+        </>
+      }
+    >
+      <div className="toolbar">
+        <fieldset className="chips">
+          <legend className="visually-hidden">Which runs</legend>
+          {[false, true].map((active) => (
+            <button key={String(active)} type="button" className="chip" aria-pressed={active === onlyActive} onClick={() => setOnlyActive(active)}>
+              {active ? 'Active' : 'All'}
+            </button>
+          ))}
+        </fieldset>
+      </div>
+      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
+      {failure !== undefined && <Failure error={failure} />}
+      {error !== undefined && <Failure error={error} onRetry={reload} />}
+      {data === undefined && loading && <Skeleton lines={5} />}
+      {data?.runs.length === 0 && (
+        <Empty title={onlyActive ? 'Nothing runs' : 'Nothing was delegated yet'}>
+          <p>A run begins when an agent asks another one, when a graph starts, or here.</p>
+        </Empty>
+      )}
+      {data !== undefined && data.runs.length > 0 && (
+        <ul className="rows run-roots" aria-label="Root runs">
+          {data.runs.map((root) => (
+            <RootRow
+              key={root.rootRunId}
+              root={root}
+              isOpen={toggled.get(root.rootRunId) === true}
+              admin={admin}
+              onToggle={toggle}
+              onRoot={askRoot}
+              onAsk={setAsked}
+            />
+          ))}
+        </ul>
+      )}
+      {data?.hasMore === true && (
+        <div className="pages">
+          <Button
+            small
+            disabled={loading || limit >= maxListed}
+            onClick={() => {
+              setLimit(Math.min(maxListed, limit + pageSize));
+              reload();
+            }}
+          >
+            Older
+          </Button>
+          <span className="hint">{`${data.runs.length} of ${data.total} are shown.`}</span>
+        </div>
+      )}
+      {asked === 'spawn' && <SpawnDialog onClose={close} onDone={done} />}
+      {typeof asked === 'object' && 'what' in asked && asked.what === 'look' && <RunDialog run={asked.run} onClose={close} onAsk={setAsked} />}
+      {typeof asked === 'object' && 'what' in asked && asked.what === 'steer' && <SteerDialog run={asked.run} onClose={close} onDone={done} />}
+      {typeof asked === 'object' && 'what' in asked && asked.what === 'kill' && <KillRun run={asked.run} onClose={close} onDone={done} />}
+      {typeof asked === 'object' && 'action' in asked && <RootConfirm {...asked} onClose={close} onDone={done} />}
+    </Page>
+  );
+}
+
+/** What runs is opened as it comes up, and stays so when it has ended: somebody may be looking at it. */
+function openActive(toggled: ReadonlyMap<string, boolean>, roots: readonly RootRun[]): ReadonlyMap<string, boolean> {
+  const open = roots.filter(({ rootRunId }) => toggled.get(rootRunId) === true).length;
+  const fresh = roots.filter(({ rootRunId, state }) => state === 'active' && !toggled.has(rootRunId)).slice(0, Math.max(0, openedAtOnce - open));
+  if (fresh.length === 0) return toggled;
+  return new Map([...toggled, ...fresh.map(({ rootRunId }) => [rootRunId, true] as const)]);
+}

@@ -1,0 +1,56 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+import type { Run } from './run-state.ts';
+import { shortId } from './words.ts';
+
+/** Gives a sub-agent another direction. */
+export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; readonly onClose: () => void; readonly onDone: (words: string) => void }) {
+  const { client } = useSession();
+  const [message, setMessage] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const id = shortId(run.runId);
+  const steer = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const done = await client.call('subagent.steer', { target: run.runId, message });
+      onDone(
+        done.status === 'steered' ? `${id} was ended; ${shortId(done.newRunId)} goes on in the other direction.` : `${id} reads it at its next step.`,
+      );
+    } catch (failure) {
+      setError(failure);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={`Steer ${id}`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void steer();
+        }}
+      >
+        <div className="dialog-body">
+          <Field
+            label="Message"
+            hint="As the gateway is set up, the sub-agent reads it at its next step, or is ended and begins anew with it as its task."
+          >
+            {(own, hint) => (
+              <textarea id={own} aria-describedby={hint} rows={4} required value={message} onChange={(event) => setMessage(event.target.value)} />
+            )}
+          </Field>
+        </div>
+        {error !== undefined && <Failure error={error} />}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button submit look="primary" disabled={busy || message.trim() === ''}>
+            {busy ? 'Sending…' : 'Steer'}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

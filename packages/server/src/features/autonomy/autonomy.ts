@@ -1,0 +1,179 @@
+import type { AutonomyProfile } from '@gatehouse/contract';
+import type { AgentCaller, CallContext, CallingTurn } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Refused, TurnBudget } from '../../runtime/turn-budget.ts';
+import type { GatedCall, GateAnswer } from '../../runtime/tool-gate.ts';
+import type { Agent, AgentsApi } from '../agents/api.ts';
+import type { InboxMessage } from '../inbox/api.ts';
+import type { AutonomyApi, HeldLease, RootStop, Standing, TurnAutonomy } from './api.ts';
+import type { AutonomyConfig } from './config.ts';
+import { Guards } from './guards.ts';
+import { keepAlive } from './keep-alive.ts';
+import { beginLease, findBearer, findLease, type LeaseRow } from './lease-store.ts';
+import { type Amount, LiveRoots } from './live-roots.ts';
+import { readRoot, recoverRoots } from './life-store.ts';
+import { type AutonomyMethods, createAutonomyMethods, type RunningTurn } from './methods.ts';
+import { capsOfProfile, evictedProfile, parseCaps } from './profiles.ts';
+import { type CallNeed, RootBudget } from './root-budget.ts';
+import { createTokenStop } from './stop-token.ts';
+import { createCapabilityCheck, createEscalation, type EscalationDeps } from './tool-checks.ts';
+
+export interface AutonomyDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: AutonomyConfig;
+  readonly agents: AgentsApi;
+  /** The most that a model call may cost. */
+  readonly mostOf: (need: CallNeed) => Amount;
+  /** The turn of a root, while it runs. */
+  readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
+  /** Delivers into the inbox. */
+  readonly deliver: EscalationDeps['deliver'];
+  /** Tells of a message that was delivered. */
+  readonly announceMessage: (message: InboxMessage) => void;
+}
+
+export interface Autonomy extends AsyncDisposable {
+  readonly api: AutonomyApi;
+  readonly turns: TurnAutonomy;
+  readonly methods: AutonomyMethods;
+  /** After the end of a token: kills what its principal has set going. */
+  readonly stopToken: (principalId: string) => Promise<void>;
+  /** Before the gate of approvals: whether the turn may set such a thing going. */
+  readonly check: (call: GatedCall) => GateAnswer | undefined;
+  /** In place of a question to a person, for agents that work unattended. */
+  readonly insteadOfAsking: (call: GatedCall, reason: string) => Promise<GateAnswer> | undefined;
+  /** What is left to the caller, for `capabilities.introspect`. */
+  readonly shown: (agent: Agent, call: CallContext) => ReturnType<Guards['shown']>;
+}
+
+/** How long what ended is kept, and what was stopped is known by name. */
+const keptMs = 7 * 24 * 3_600_000;
+const maxStopped = 10_000;
+const none: Standing['caps'] = new Set();
+
+/** What agents may set going beyond their own turns, who holds which lease, and how all of it is stopped. */
+export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
+  const { db, clock, log, config } = deps;
+  const roots = new LiveRoots(config.guards.budget, clock);
+  const leases = new Map<string, HeldLease>();
+  /** Leases of runs whose turns run. */
+  const running = new Set<string>();
+  const atMs = clock.now();
+  const left = await db.write(recoverRoots, { atMs, sinceMs: atMs - keptMs, limit: maxStopped });
+  if (left.orphaned > 0) log.warn({ roots: left.orphaned }, 'Runs of which nothing was left are orphaned');
+  const stopped = { roots: new Set(left.revoked), leases: new Set(left.revokedLeases), evicted: new Set(left.evicted) };
+  for (const { id, ...seed } of left.active) roots.track(id, seed);
+  const stops: ((rootRunId: string, how: RootStop) => Promise<number> | number)[] = [];
+  const guards = new Guards({ ...deps, roots, standing });
+
+  function profileOf(agent: Agent, rootRunId: string | undefined): AutonomyProfile {
+    const profile = agent.config.autonomy.profile ?? config.profile;
+    return rootRunId !== undefined && stopped.evicted.has(rootRunId) ? evictedProfile(profile) : profile;
+  }
+
+  function standing(agent: Agent, caller: AgentCaller | undefined): Standing {
+    const turn = caller?.turn;
+    const profile = profileOf(agent, turn?.rootRunId);
+    if (turn !== undefined && isStopped(turn)) return { profile, caps: none };
+    const caps = capsOfProfile[profile];
+    if (turn?.run === undefined) return { profile, caps };
+    const lease = leases.get(turn.run.leaseId);
+    return { profile, caps: lease === undefined || lease.expiresAtMs <= clock.now() ? none : new Set(lease.caps.filter((name) => caps.has(name))) };
+  }
+
+  const isStopped = ({ rootRunId, run }: CallingTurn): boolean =>
+    stopped.roots.has(rootRunId) || (run !== undefined && stopped.leases.has(run.leaseId));
+
+  function heldBy(row: LeaseRow | undefined): HeldLease | undefined {
+    if (row === undefined || stopped.leases.has(row.id) || stopped.roots.has(row.rootRunId)) return undefined;
+    return { ...row, caps: parseCaps(row.caps) };
+  }
+
+  /** Of most runs it was issued a moment ago; only one that waited for long is renewed, which costs a commit. */
+  async function leaseOfRun(id: string): Promise<LeaseRow | undefined> {
+    const expiresAtMs = api.leaseUntilMs();
+    const row = await db.read(findLease, { id });
+    const isYoung = row === undefined || row.expiresAtMs - clock.now() > (expiresAtMs - clock.now()) / 2;
+    return isYoung ? row : db.write(beginLease, { id, expiresAtMs });
+  }
+
+  async function begin({ rootRunId, run }: CallingTurn): Promise<void> {
+    if (run !== undefined) {
+      running.add(run.leaseId);
+      const lease = heldBy(await leaseOfRun(run.leaseId));
+      if (lease !== undefined) leases.set(lease.id, lease);
+    }
+    if (roots.has(rootRunId)) return;
+    const row = await db.read(readRoot, { id: rootRunId });
+    if (row !== undefined) roots.track(rootRunId, row);
+    else if (run !== undefined) roots.track(rootRunId, { startedAtMs: clock.now(), tokens: 0, nano: 0 });
+  }
+
+  const api: AutonomyApi = {
+    standing,
+    admit(capability, agent, call) {
+      const turn = call.agentCaller?.turn;
+      if (call.agentCaller === undefined) return;
+      guards.admit(capability, agent, call);
+      if (turn !== undefined) roots.track(turn.rootRunId, { startedAtMs: clock.now(), tokens: 0, nano: 0 });
+    },
+    rootOf: ({ agentCaller }) => agentCaller?.turn?.rootRunId ?? newId('root-rpc').replace('_', '-'),
+    leaseUntilMs: () => clock.now() + config.guards.leaseMinutes * 60_000,
+    leaseOf: async (bearerDigest) => heldBy(await db.read(findBearer, { bearerDigest, atMs: clock.now() })),
+    budget: {
+      spend: (rootRunId, tokens, costNano) => roots.spend(rootRunId, { tokens, nano: costNano ?? 0 }, costNano !== null),
+      covers: (rootRunId) => !stopped.roots.has(rootRunId) && roots.refusal(rootRunId, { tokens: 1, nano: 1 }) === undefined,
+    },
+    onStop: (stop) => void stops.push(stop),
+  };
+
+  const revokedRun = (): Refused => ({ cap: 'lease', limit: 0, used: 0, isRevoked: true, message: 'The run was stopped' });
+  const turns: TurnAutonomy = {
+    // A turn that is a root of its own has spent nothing before.
+    begin: (turn) => (turn.run === undefined && turn.rootRunId === `root-turn-${turn.turnId}` ? undefined : begin(turn)),
+    end({ run }) {
+      if (run === undefined) return;
+      leases.delete(run.leaseId);
+      running.delete(run.leaseId);
+    },
+    capped: (budget: TurnBudget, turn) =>
+      new RootBudget(budget, {
+        roots,
+        rootRunId: turn.rootRunId,
+        mostOf: deps.mostOf,
+        stopped: () => (isStopped(turn) ? revokedRun() : undefined),
+      }),
+  };
+
+  const keeper = keepAlive({
+    db,
+    clock,
+    log,
+    everyMs: config.keepAliveMs,
+    keptMs,
+    roots,
+    leases,
+    renewed: running,
+    leaseUntilMs: api.leaseUntilMs,
+    hasTurn: (rootRunId) => deps.turnOf(rootRunId) !== undefined,
+  });
+
+  const methods = createAutonomyMethods({ ...deps, stopped, stops, profileOf });
+  return {
+    api,
+    turns,
+    methods,
+    stopToken: createTokenStop({ ...deps, methods }),
+    check: createCapabilityCheck({ ...deps, standing, guards, isStopped }),
+    insteadOfAsking: createEscalation({ ...deps, profileOf }),
+    shown: (agent, call) => guards.shown(agent, call),
+    [Symbol.asyncDispose]: keeper,
+  };
+}

@@ -1,0 +1,147 @@
+import { allows, type AutonomyProfile } from '@gatehouse/contract';
+import { AppError } from '../../kernel/app-error.ts';
+import { announceAudit, auditRow } from '../../kernel/audit.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import type { HandlersOf } from '../../kernel/handlers.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Agent, AgentsApi } from '../agents/api.ts';
+import type { RootEntry, RootStop } from './api.ts';
+import type { AutonomyConfig } from './config.ts';
+import { evictedProfile } from './profiles.ts';
+import { listRoots, type RootRow } from './list-store.ts';
+import { evict, kill, revoke } from './stop-store.ts';
+
+/** A turn as it runs now. */
+export type RunningTurn = Pick<RootEntry, 'agentId' | 'principalId' | 'conversationRef' | 'origin'>;
+
+export type AutonomyMethods = HandlersOf<'lease.revoke' | 'run.kill' | 'run.list' | 'autonomy.evict'>;
+
+export interface AutonomyMethodDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: AutonomyConfig;
+  readonly agents: AgentsApi;
+  readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
+  /** What the decisions are made by; grows here after each commit. */
+  readonly stopped: { readonly roots: Set<string>; readonly leases: Set<string>; readonly evicted: Set<string> };
+  readonly stops: readonly ((rootRunId: string, how: RootStop) => Promise<number> | number)[];
+  readonly profileOf: (agent: Agent, rootRunId: string | undefined) => AutonomyProfile;
+}
+
+/** Stops and lists root runs (json-rpc.md §4). No agent stops runs, whatever the token behind it may. */
+export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods {
+  const { db, bus, clock, stopped } = deps;
+
+  function onlyPeople({ agentCaller }: CallContext): void {
+    if (agentCaller !== undefined) throw new AppError('denied', 'Agents may not stop runs');
+  }
+
+  function turnFor(rootRunId: string) {
+    const turn = deps.turnOf(rootRunId);
+    const agent = turn === undefined ? undefined : deps.agents.find(turn.agentId);
+    return turn === undefined || agent === undefined ? undefined : { ...turn, profile: deps.profileOf(agent, rootRunId) };
+  }
+
+  async function stopAll(rootRunId: string, how: RootStop): Promise<number> {
+    const ended = await Promise.allSettled(deps.stops.map(async (stop) => stop(rootRunId, how)));
+    let count = 0;
+    for (const one of ended) {
+      if (one.status === 'fulfilled') count += one.value;
+      else deps.log.error({ err: one.reason, rootRunId }, 'A part of a run could not be stopped');
+    }
+    return count;
+  }
+
+  return {
+    async 'lease.revoke'({ leaseId, rootRunId }, call) {
+      onlyPeople(call);
+      const atMs = clock.now();
+      const audit = auditRow(call, atMs, { actionType: 'lease.revoke', classification: 'destructive', target: rootRunId ?? leaseId });
+      const turn = rootRunId === undefined ? undefined : turnFor(rootRunId);
+      const { leases, root } = await db.write(revoke, { leaseId, rootRunId, turn, agentIds: agentsOf(call), audit, atMs });
+      for (const { id } of leases) remember(stopped.leases, id);
+      announceAudit(bus, audit);
+      const roots = new Set(leases.map((lease) => lease.rootRunId));
+      if (root && rootRunId !== undefined) {
+        remember(stopped.roots, rootRunId);
+        roots.add(rootRunId);
+        await stopAll(rootRunId, 'revoke');
+      }
+      for (const id of roots)
+        bus.emit('autonomy:revoked', { rootRunId: id, revoked: leases.filter((lease) => lease.rootRunId === id).length, timestamp: atMs });
+      return { revoked: leases.length };
+    },
+
+    async 'run.kill'({ rootRunId }, call) {
+      onlyPeople(call);
+      const atMs = clock.now();
+      const audit = auditRow(call, atMs, { actionType: 'run.kill', classification: 'destructive', target: rootRunId });
+      const { leases } = await db.write(kill, { rootRunId, turn: turnFor(rootRunId), agentIds: agentsOf(call), audit, atMs });
+      for (const { id } of leases) remember(stopped.leases, id);
+      remember(stopped.roots, rootRunId);
+      announceAudit(bus, audit);
+      const killed = 1 + (await stopAll(rootRunId, 'kill'));
+      bus.emit('autonomy:killed', { rootRunId, killed, timestamp: atMs });
+      return { killed };
+    },
+
+    async 'autonomy.evict'({ rootRunId }, call) {
+      onlyPeople(call);
+      const atMs = clock.now();
+      const audit = auditRow(call, atMs, { actionType: 'autonomy.evict', classification: 'mutate', target: rootRunId });
+      await db.write(evict, { rootRunId, turn: turnFor(rootRunId), agentIds: agentsOf(call), audit, atMs });
+      remember(stopped.evicted, rootRunId);
+      announceAudit(bus, audit);
+      return { evicted: true };
+    },
+
+    async 'run.list'({ state, offset, limit }, { identity, agentCaller }) {
+      const isAdmin = agentCaller === undefined && allows(identity.scopes, 'admin');
+      const { rows, total } = await db.read(listRoots, {
+        principalId: isAdmin ? null : (agentCaller?.principalId ?? identity.principalId),
+        agentIds: agentCaller === undefined ? (identity.agents ?? null) : [agentCaller.agentId],
+        state: state ?? null,
+        offset,
+        limit,
+      });
+      return { runs: rows.map(shown), total, offset, limit, hasMore: offset + rows.length < total };
+    },
+  };
+}
+
+const agentsOf = ({ identity }: CallContext): readonly string[] | null => identity.agents ?? null;
+
+const maxRemembered = 10_000;
+
+/** The rows know all of them; what runs asks here. */
+function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  const [oldest] = ids;
+  if (ids.size > maxRemembered && oldest !== undefined) ids.delete(oldest);
+}
+
+function shown(row: RootRow) {
+  const { rootRunId, agentId, origin, conversationRef, profile, state, startedAt, heartbeatAt, endedAt, tokens, nano, unpriced } = row;
+  const isEvicted = row.evicted === 1;
+  return {
+    rootRunId,
+    agentId,
+    origin,
+    conversationRef,
+    profile: isEvicted ? evictedProfile(profile) : profile,
+    evicted: isEvicted,
+    state,
+    startedAt,
+    heartbeatAt,
+    ...(endedAt !== null && { endedAt }),
+    runs: { open: row.openRuns, completed: row.completedRuns, failed: row.failedRuns },
+    graphs: row.graphs,
+    tokens,
+    cost: unpriced > 0 ? null : nano / 1e9,
+  };
+}

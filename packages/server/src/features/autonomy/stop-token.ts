@@ -1,0 +1,49 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import { newId, newTraceId } from '../../kernel/ids.ts';
+import type { Log } from '../../kernel/log.ts';
+import { listRoots } from './list-store.ts';
+import type { AutonomyMethods } from './methods.ts';
+
+export interface TokenStopDeps {
+  readonly db: Db;
+  readonly log: Log;
+  readonly methods: Pick<AutonomyMethods, 'run.kill'>;
+}
+
+const identity = { principalId: 'system:autonomy', tokenId: 'system:autonomy', scopes: ['admin'] } as const satisfies CallContext['identity'];
+const atOnce = 200;
+
+/**
+ * Kills what a principal has set going, when its token opens nothing any more: runs act by the rights that they began with. What
+ * a process that dies in between leaves is refused at the next start, because its token is gone.
+ */
+export function createTokenStop({ db, log, methods }: TokenStopDeps): (principalId: string) => Promise<void> {
+  const kill = async (rootRunId: string): Promise<void> => {
+    const call: CallContext = {
+      identity,
+      traceId: newTraceId(),
+      requestId: newId('rq'),
+      signal: new AbortController().signal,
+      transport: 'process',
+    };
+    try {
+      await methods['run.kill']({ rootRunId }, call);
+    } catch (error) {
+      // It has ended meanwhile.
+      if (!(error instanceof AppError)) throw error;
+    }
+  };
+  return async (principalId) => {
+    try {
+      for (;;) {
+        const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', offset: 0, limit: atOnce });
+        for (const { rootRunId } of rows) await kill(rootRunId);
+        if (rows.length < atOnce) return;
+      }
+    } catch (error) {
+      log.error({ err: error, principalId }, 'What a token had set going could not be stopped');
+    }
+  };
+}

@@ -1,0 +1,110 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { HandlersOf } from '../../kernel/handlers.ts';
+import type { Tool } from '../../runtime/tool.ts';
+import type { SessionsApi } from '../sessions/api.ts';
+import type { TurnsApi } from '../turns/api.ts';
+import { createAuthored } from './authored.ts';
+import { checkGraph } from './input.ts';
+import { graphTellWork, type GraphOperations } from './operations.ts';
+import { createRunMethods } from './run-methods.ts';
+import { createGraphRunner, type RunnerDeps } from './runner.ts';
+import { createSavedMethods } from './saved-methods.ts';
+import { createStart, loadedMs, type StartDeps } from './start.ts';
+import { pruneGraphs } from './store.ts';
+import { createTelling, maxTellAttempts } from './tell.ts';
+import { createPipelineTool } from './tool.ts';
+import { variablesOf } from './warnings.ts';
+
+type GraphMethods =
+  HandlersOf<`graph.${'define' | 'execute' | 'status' | 'outputs' | 'cancel' | 'answer' | 'save' | 'load' | 'list' | 'delete' | 'runs' | 'runDetail' | 'deleteRun'}`>;
+
+export interface GraphDeps
+  extends
+    Omit<RunnerDeps, 'autonomy' | 'durable' | 'operations' | 'defaultAgentId'>,
+    Omit<StartDeps, 'autonomy' | 'durable' | 'operations' | 'sessions'> {
+  readonly autonomy: RunnerDeps['autonomy'] & StartDeps['autonomy'];
+  readonly durable: RunnerDeps['durable'];
+  readonly operations: GraphOperations;
+  readonly sessions: Pick<SessionsApi, 'existing'>;
+  readonly turns: Pick<TurnsApi, 'durable'>;
+}
+
+export interface Graphs extends AsyncDisposable {
+  readonly methods: GraphMethods;
+  readonly tools: readonly Tool[];
+  /** Of the daemon: graphs are let go, and the next start goes on with them. */
+  stopping(): void;
+}
+
+const firstPruneMs = 60_000;
+const pruneMs = 3_600_000;
+const keptMs = 7 * 24 * 3_600_000;
+/** Runs that ended and are kept, of all owners. */
+const keptRuns = 1000;
+/** Telling of several graphs at once. */
+const tellings = 4;
+
+/** Graphs of agents (json-rpc.md §4 graph): durable work over runs of sub-agents. */
+export function createGraphs(deps: GraphDeps): Graphs {
+  const { db, clock, log, durable, agents } = deps;
+  const runner = createGraphRunner({ ...deps, defaultAgentId: agents.defaultId });
+  const telling = createTelling(deps);
+  durable.handle(graphTellWork, telling.handler, { concurrency: tellings, maxAttempts: maxTellAttempts, gaveUp: telling.gaveUp });
+
+  function admitChange(call: CallContext): void {
+    const { agentCaller } = call;
+    if (agentCaller === undefined) return;
+    const agent = agents.usable(agentCaller.agentId, call);
+    if (!deps.autonomy.standing(agent, agentCaller).caps.has('orch:graph')) throw new AppError('denied', 'Capability denied: orch:graph');
+  }
+
+  const start = createStart(deps);
+  const methods: GraphMethods = {
+    'graph.define': async (params, call) => {
+      admitChange(call);
+      const { spec, warnings } = checkGraph(params, undefined, call, deps);
+      return {
+        valid: true,
+        nodeCount: spec.nodes.length,
+        executionOrder: spec.nodes.map(({ id }) => id),
+        ...(spec.label !== undefined && { label: spec.label }),
+        warnings,
+        userVariables: variablesOf(spec),
+      };
+    },
+    'graph.execute': (params, call) => start(params, call, { tainted: false }),
+    ...createRunMethods({ ...deps, runner, admitChange }),
+    ...createSavedMethods({ ...deps, admitChange }),
+  };
+
+  let isStopping = false;
+  let pruning: Promise<void> = Promise.resolve();
+  let cancelPrune = () => {};
+  function pruneLater(ms: number): void {
+    cancelPrune = clock.after(ms, () => {
+      pruning = prune().catch((error: unknown) => log.warn({ err: error }, 'Graphs that ended long ago could not be deleted'));
+    });
+  }
+  async function prune(): Promise<void> {
+    const atMs = clock.now();
+    try {
+      await db.write(pruneGraphs, { beforeMs: atMs - keptMs, loadedBeforeMs: atMs - loadedMs, kept: keptRuns });
+    } finally {
+      if (!isStopping) pruneLater(pruneMs);
+    }
+  }
+  pruneLater(firstPruneMs);
+
+  return {
+    methods,
+    tools: [createPipelineTool({ methods, execute: start, authored: createAuthored(deps) })],
+    stopping: () => runner.stopping(),
+    async [Symbol.asyncDispose]() {
+      isStopping = true;
+      cancelPrune();
+      // What runs ends with the durable work that it is.
+      await pruning;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { hash } from 'node:crypto';
+import * as z from 'zod';
+import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import { newId, newTraceId } from '../../kernel/ids.ts';
+import type { NewWork, WorkHandler, WorkItem } from '../durable/api.ts';
+import type { SessionsApi } from '../sessions/api.ts';
+import type { TurnsApi } from '../turns/api.ts';
+import { endMessage, failuresOf, resultOf } from './announce.ts';
+import type { LiveDeps } from './live-graph.ts';
+import { type GraphOperations, graphTellWork } from './operations.ts';
+import { loadGraph } from './read-store.ts';
+import { announceIn, type GraphRow, requesterIn, specOf } from './rows.ts';
+import type { FoundGraph } from './store.ts';
+
+export interface TellDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf'> {
+  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly sessions: Pick<SessionsApi, 'existing'>;
+  readonly operations: Pick<GraphOperations, 'tellByInbox'>;
+}
+
+const Payload = z.object({ graphId: z.string() });
+export const maxTellAttempts = 4;
+const retryMs = 15_000;
+
+/** The work that tells a conversation how its graph ended. */
+export function tellingWork({ id, agentId }: Pick<GraphRow, 'id' | 'agentId'>, atMs: number): NewWork {
+  const payload = { graphId: id };
+  return { id: newId('wi'), kind: graphTellWork, key: id, digest: hash('sha256', id), agentId, payload, owed: true, atMs };
+}
+
+/** Tells the conversation that asked for a graph how it ended, by a turn of its agent; whoever owns it by a message where that cannot be. */
+export function createTelling(deps: TellDeps) {
+  const { db, clock } = deps;
+
+  async function byInbox(found: FoundGraph, item: WorkItem): Promise<'settled'> {
+    const atMs = clock.now();
+    const inbox = endMessage(found, specOf(found.row), null, atMs);
+    const { id, owner, fence } = item;
+    if (await db.write(deps.operations.tellByInbox, { claim: { id, owner, fence }, inbox, atMs })) deps.inbox.announce(inbox);
+    return 'settled';
+  }
+
+  const handler: WorkHandler = async (item, signal) => {
+    const found = await db.read(loadGraph, { id: Payload.parse(item.payload).graphId });
+    if (found === undefined) return { state: 'done' };
+    const { row } = found;
+    const announce = announceIn(row);
+    const identity = deps.identityOf(row.tokenId);
+    // A turn that gives its work back counts no tries by itself.
+    if (announce.to !== 'conversation' || identity === undefined || item.attempts >= maxTellAttempts) return byInbox(found, item);
+    const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
+    const target = await deps.sessions.existing({ conversationRef: announce.conversationRef }, call).catch((error: unknown) => {
+      if (error instanceof AppError && error.code === 'not_found') return undefined;
+      throw error;
+    });
+    if (target === undefined) return byInbox(found, item);
+    const requester = requesterIn(row);
+    const completed = found.nodes.filter(({ state }) => state === 'completed').length;
+    const title = row.label === null ? '' : `Label: ${row.label}\n`;
+    await deps.turns.durable(
+      {
+        workId: item.id,
+        owner: item.owner,
+        fence: item.fence,
+        origin: 'background',
+        authority: requester?.origin ?? 'rpc',
+        target,
+        message: `Graph ${row.id}, which was started for this conversation, has ended: ${completed} of ${row.nodeCount} nodes completed. Tell what came of it. What its agents said follows.`,
+        fenced: {
+          text: [`${title}${resultOf(found, specOf(row))}`, failuresOf(found)].filter((part) => part !== '').join('\n\n'),
+          source: 'sub-agent',
+        },
+        ...(row.rootRunId !== null && { rootRunId: row.rootRunId }),
+        ...(requester?.bounds !== undefined && { toolBounds: requester.bounds }),
+        kept: true,
+        operation: 'subagent',
+        settle: ({ failure }) => (failure === undefined ? { state: 'done' } : { retryAfterMs: retryMs, errorKind: failure.kind }),
+      },
+      call,
+    );
+    return 'settled';
+  };
+
+  async function gaveUp(item: WorkItem): Promise<void> {
+    const found = await db.read(loadGraph, { id: Payload.parse(item.payload).graphId });
+    if (found !== undefined) await byInbox(found, item);
+  }
+
+  return { handler, gaveUp };
+}

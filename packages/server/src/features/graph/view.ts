@@ -1,0 +1,78 @@
+import type { ResultInput } from '@gatehouse/contract';
+import { cutText } from './cut.ts';
+import { isOver } from './barrier.ts';
+import type { LiveGraph } from './live-graph.ts';
+import { type GraphRow, type NodeRow, parseDefinition, specOf } from './rows.ts';
+import type { FoundGraph } from './store.ts';
+
+type StatusResult = ResultInput<'graph.status'>;
+type GraphView = Extract<StatusResult, { executionOrder: unknown }>;
+type NodeView = GraphView['nodes'][string];
+
+const shownCharacters = 500;
+
+export function rowView({ id, label, state, startedAtMs, endedAtMs, nodeCount }: GraphRow) {
+  return {
+    graphId: id,
+    ...(label !== null && { label }),
+    status: state,
+    ...(startedAtMs !== null && { startedAt: startedAtMs }),
+    ...(endedAtMs !== null && { completedAt: endedAtMs }),
+    nodeCount,
+  };
+}
+
+/** How a graph stands: its rows, and what only the process that runs it knows. */
+export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefined): GraphView {
+  const spec = specOf(row);
+  const types = new Map(spec.nodes.map(({ id, work }) => [id, work?.type]));
+  // A graph that was loaded and not started has no rows of nodes.
+  const rows: readonly NodeRow[] = nodes;
+  const count = (state: NodeRow['state']) => rows.filter((node) => node.state === state).length;
+  const unpriced = rows.some((node) => node.unpriced === 1);
+  return {
+    ...rowView(row),
+    isTerminal: row.endedAtMs !== null,
+    ...(row.rootRunId !== null && { rootRunId: row.rootRunId }),
+    ...(row.cancelReason !== null && { cancelReason: row.cancelReason }),
+    executionOrder: spec.nodes.map(({ id }) => id),
+    edges: spec.nodes.flatMap(({ id, dependsOn }) => dependsOn.map((from) => ({ from, to: id }))),
+    nodes: Object.fromEntries(rows.map((node) => [node.nodeId, nodeView(node, types.get(node.nodeId), live)])),
+    stats: {
+      total: row.nodeCount,
+      completed: count('completed'),
+      failed: count('failed'),
+      skipped: count('skipped'),
+      running: count('running'),
+      pending: rows.length === 0 ? row.nodeCount : count('pending'),
+      tokens: rows.reduce((sum, { tokens }) => sum + tokens, 0),
+      cost: unpriced ? null : rows.reduce((sum, { costNano }) => sum + costNano, 0) / 1e9,
+    },
+  };
+}
+
+function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | undefined): NodeView {
+  const now = live?.nodes.get(node.nodeId);
+  const runId = now?.runId ?? node.runId;
+  const { state, output, error, attempt, partial, answer, startedAtMs, endedAtMs } = node;
+  return {
+    status: state,
+    ...(type !== undefined && { type_id: type }),
+    ...(runId !== null && { runId }),
+    ...(output !== null && { output: cutText(output, shownCharacters) }),
+    ...(error !== null && { error }),
+    ...(now?.progress !== undefined && !isOver(state) && { progress: now.progress }),
+    ...(startedAtMs !== null && { attempt }),
+    ...(partial === 1 && { partial: true }),
+    ...(type === 'approval-gate' && state === 'running' && answer === null && { waitsForAnswer: true }),
+    ...(startedAtMs !== null && { startedAt: startedAtMs }),
+    ...(endedAtMs !== null && { completedAt: endedAtMs }),
+    ...(startedAtMs !== null && endedAtMs !== null && { durationMs: Math.max(0, endedAtMs - startedAtMs) }),
+  };
+}
+
+/** What was saved, as it was sent. */
+export function definitionView(json: string) {
+  const { nodes, edges = [], settings = {} } = parseDefinition(json);
+  return { nodes, edges, settings };
+}

@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { CallRates } from './rates.ts';
+
+test('each script has its pace, and all of one root together theirs; a wait says how long', () => {
+  let now = 0;
+  const rates = new CallRates({ monotonic: () => now }, { perRootPerSecond: 3, perSocketPerSecond: 2, connectsPerMinute: 4 });
+  expect([rates.take('a', 'root'), rates.take('a', 'root')]).toEqual([undefined, undefined]);
+  expect(rates.take('a', 'root')).toBe(1000);
+  expect(rates.take('b', 'root')).toBeUndefined();
+  now = 400;
+  expect(rates.take('b', 'root')).toBe(600);
+  expect(rates.take('c', 'other')).toBeUndefined();
+  now = 1000;
+  expect([rates.take('a', 'root'), rates.take('a', 'root')]).toEqual([undefined, undefined]);
+  now = 2000;
+  // Four within the minute are as many as may be, and what was refused is not counted.
+  expect(rates.take('a', 'root')).toBe(58_000);
+  now = 60_000;
+  expect(rates.take('a', 'root')).toBeUndefined();
+  rates.forget('a', 'root', true);
+  expect(rates.take('a', 'root')).toBeUndefined();
+});

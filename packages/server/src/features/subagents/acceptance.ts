@@ -1,0 +1,14 @@
+import type { RunPlan } from './plan-run.ts';
+
+/** What `acceptRun` takes. */
+export interface RunAcceptance extends RunPlan {
+  /** The same key is the same run, for as long as it is not older. */
+  readonly key?: { readonly key: string; readonly digest: string; readonly maxAgeMs: number };
+  /** Of runs that count: how many of the requester's may run and wait. */
+  readonly limits?: { readonly children: number; readonly queued: number };
+}
+
+export type Accepted =
+  | { readonly isNew: true; readonly activeChildren: number; readonly queuePosition: number }
+  | { readonly isNew: false; readonly runId: string; readonly conversationRef: string; readonly rootRunId: string; readonly atMs: number }
+  | { readonly refused: 'children_exceeded' | 'queue_full'; readonly open: number };

@@ -1,0 +1,86 @@
+import type { Capability, SubAgentCompletion, SubAgentEndReason, SubAgentTelemetry, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
+import type * as z from 'zod';
+import type { AppError } from '../../kernel/app-error.ts';
+import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
+
+/** What ends a run, in the transaction that ends its work. */
+export interface RunEnding {
+  readonly runId: string;
+  readonly state: 'completed' | 'failed';
+  readonly endReason: SubAgentEndReason;
+  readonly errorKind: string | null;
+  readonly summary: string | null;
+  /** What it said, bounded. */
+  readonly resultText: string | null;
+  readonly resultRefJson: string | null;
+  readonly telemetryJson: string | null;
+  readonly tokens: number;
+  /** In 1e-9 US dollars; null when the price of a call is not known. */
+  readonly costNano: number | null;
+  readonly atMs: number;
+}
+
+/** Runs whose ends somebody is told, in the transaction that tells it. */
+export interface NewsTold {
+  readonly runIds: readonly string[];
+  readonly as: 'turn' | 'inbox';
+}
+
+/** A run that a feature starts for a piece of work of its own. */
+export interface RunRequest {
+  /** Unique: the same key is the same run, also after a crash. */
+  readonly key: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  /** The token whose identity the run has; its agents and its life bound it. */
+  readonly tokenId: string;
+  readonly rootRunId: string;
+  readonly parentLeaseId: string | null;
+  readonly depth: number;
+  /** Written by the feature; what others said stands in it fenced. */
+  readonly task: string;
+  /** As it is listed, when not like `task`. */
+  readonly shownTask?: string | undefined;
+  /** What the run may set going, as far as its agent may; all that its agent may when absent. */
+  readonly caps?: ReadonlySet<Capability> | undefined;
+  readonly model?: string | undefined;
+  readonly maxSteps?: number | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly toolPolicy?: ToolPolicy | undefined;
+  /** Of the turn that asked for the piece of work: as its `call.agentCaller.turn` says. */
+  readonly asked?: { readonly origin: TurnOrigin; readonly bounds?: ToolBounds | undefined; readonly agentId: string } | undefined;
+  /** The run whose turn asked for it: whoever kills that one kills this one too. */
+  readonly parentRunId?: string | undefined;
+  readonly graph?: { readonly graphId: string; readonly nodeId: string } | undefined;
+  /** The run goes on in the conversation of an earlier one: a further try of the same node. */
+  readonly conversationOf?: string | undefined;
+}
+
+/** How a run ended, for whoever started it: with the whole of what it said. */
+export interface RunEnd {
+  readonly runId: string;
+  readonly conversationRef: string;
+  readonly completion: z.output<typeof SubAgentCompletion>;
+  readonly telemetry: z.output<typeof SubAgentTelemetry> | undefined;
+  /** At most `graphMaxResultLength` characters; partial when it was ended early. */
+  readonly text: string;
+}
+
+export interface StoppedRun {
+  readonly runId: string;
+  readonly rootRunId: string;
+}
+
+export interface SubagentsApi {
+  /** Stores the run and begins it as soon as a place is free; limits of children and queue do not hold. */
+  start(request: RunRequest): Promise<{ readonly runId: string; readonly isNew: boolean }>;
+  /** Resolves when the run has ended; rejects with the reason of the signal. */
+  ended(runId: string, signal: AbortSignal): Promise<RunEnd>;
+  /** Ends a run and everything that it delegated; false when it had ended before. */
+  kill(runId: string, call: CallContext): Promise<boolean>;
+  /** Parts that runs started work of end it here. Called after the runs were stopped by somebody, not when they end by themselves. */
+  onStopped(stop: (runs: readonly StoppedRun[]) => Promise<void>): void;
+  /** Why nothing is taken now: paused, or the daemon stops. */
+  refusal(): AppError | undefined;
+  counts(): { readonly active: number; readonly max: number; readonly queued: number };
+}

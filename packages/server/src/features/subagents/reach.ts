@@ -1,0 +1,34 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
+import type { RunRow } from './row.ts';
+
+export const isAdmin = (call: CallContext) =>
+  call.agentCaller === undefined && call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
+
+/** Who owns what a call makes. */
+export const ownerOf = (call: CallContext) => call.agentCaller?.principalId ?? call.identity.principalId;
+
+/** The runs that a call may see: an agent those that its own conversation asked for, a token those of its principal, an admin all; within the agents of the token. */
+export interface RunReach {
+  readonly principalId: string | null;
+  readonly requesterRef: string | null;
+  readonly agentIds: readonly string[] | null;
+}
+
+export function reachOf(call: CallContext): RunReach {
+  const agentIds = call.identity.agents ?? null;
+  const { agentCaller } = call;
+  if (agentCaller !== undefined) return { principalId: agentCaller.principalId, requesterRef: agentCaller.conversationRef, agentIds };
+  return { principalId: isAdmin(call) ? null : call.identity.principalId, requesterRef: null, agentIds };
+}
+
+/** Whether the call is by whoever asked for the run. */
+export function isRequester(row: Pick<RunRow, 'requesterRef' | 'principalId' | 'graphId'>, call: CallContext): boolean {
+  if (call.agentCaller !== undefined) return row.requesterRef === call.agentCaller.conversationRef;
+  return row.requesterRef === null && row.principalId === call.identity.principalId;
+}
+
+/** One for what is unknown, foreign, or no id at all. */
+export const unknownRun = (id: string) => new AppError('not_found', `Unknown run ID: ${id}`);
+
+export const notRunning = (id: string) => new AppError('precondition_failed', `The sub-agent is not running: ${id}`);

@@ -1,0 +1,100 @@
+import type { SubAgentEndReason, SubAgentState } from '@gatehouse/contract';
+
+/** Where the end of a run is told. `run`: once the run that asked has ended, wherever that one is told. */
+export type TellTo = 'conversation' | 'inbox' | 'run' | 'none';
+/** What became of telling it. */
+export type Told = 'pending' | 'turn' | 'inbox' | 'none' | 'seen';
+
+/** A run as it is stored. */
+export interface RunRow {
+  readonly id: string;
+  readonly rootRunId: string;
+  readonly leaseId: string;
+  /** The run whose turn asked for it. */
+  readonly parentRunId: string | null;
+  readonly depth: number;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly tokenId: string;
+  /** What its places are counted by: the conversation or the token that asked. */
+  readonly requesterKey: string;
+  /** The conversation that asked; null for a token, and for runs of graphs. */
+  readonly requesterRef: string | null;
+  readonly requesterAgentId: string | null;
+  /** 1: the limits of children and queue hold. */
+  readonly counted: number;
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  readonly task: string;
+  readonly optionsJson: string;
+  readonly graphId: string | null;
+  readonly nodeId: string | null;
+  readonly workId: string;
+  readonly state: SubAgentState;
+  readonly queuedAtMs: number;
+  readonly startedAtMs: number | null;
+  /** When this process, or the last one, began with it. */
+  readonly activeAtMs: number | null;
+  readonly endedAtMs: number | null;
+  readonly endReason: SubAgentEndReason | null;
+  readonly errorKind: string | null;
+  readonly summary: string | null;
+  readonly resultText: string | null;
+  readonly resultRefJson: string | null;
+  readonly telemetryJson: string | null;
+  readonly announceTo: TellTo;
+  readonly announceRef: string | null;
+  /** JSON of a `ConversationTarget`, with `announceRef`. */
+  readonly announceTargetJson: string | null;
+  readonly announceRunId: string | null;
+  /** The work that tells it. */
+  readonly announceWorkId: string | null;
+  readonly announced: Told;
+  /** The turn of the requester that was shown the end. */
+  readonly seenTurnId: string | null;
+  readonly steeredAtMs: number | null;
+}
+
+/** Columns by the names of `RunRow`. */
+export const runColumns = [
+  'id',
+  'root_run_id as rootRunId',
+  'lease_id as leaseId',
+  'parent_run_id as parentRunId',
+  'depth',
+  'agent_id as agentId',
+  'principal_id as principalId',
+  'token_id as tokenId',
+  'requester_key as requesterKey',
+  'requester_ref as requesterRef',
+  'requester_agent_id as requesterAgentId',
+  'counted',
+  'conversation_ref as conversationRef',
+  'session_key as sessionKey',
+  'task',
+  'options_json as optionsJson',
+  'graph_id as graphId',
+  'node_id as nodeId',
+  'work_id as workId',
+  'state',
+  'queued_at_ms as queuedAtMs',
+  'started_at_ms as startedAtMs',
+  'active_at_ms as activeAtMs',
+  'ended_at_ms as endedAtMs',
+  'end_reason as endReason',
+  'error_kind as errorKind',
+  'summary',
+  'result_text as resultText',
+  'result_ref_json as resultRefJson',
+  'telemetry_json as telemetryJson',
+  'announce_to as announceTo',
+  'announce_ref as announceRef',
+  'announce_target_json as announceTargetJson',
+  'announce_run_id as announceRunId',
+  'announce_work_id as announceWorkId',
+  'announced',
+  'seen_turn_id as seenTurnId',
+  'steered_at_ms as steeredAtMs',
+] as const;
+
+export const isEnded = ({ state }: Pick<RunRow, 'state'>): boolean => state === 'completed' || state === 'failed';

@@ -1,0 +1,193 @@
+import { AppError } from '../../kernel/app-error.ts';
+import type { Identity } from '../../kernel/call-context.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
+import type { AuditRow } from '../../kernel/db/audit.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
+import type { EventBus } from '../../kernel/event-bus.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Tool } from '../../runtime/tool.ts';
+import type { AutonomyApi } from '../autonomy/api.ts';
+import type { ModelWork } from '../budgets/api.ts';
+import type { DurableWork } from '../durable/api.ts';
+import type { MediaLibrary } from '../media/api.ts';
+import type { SessionsApi } from '../sessions/api.ts';
+import type { TurnsApi } from '../turns/api.ts';
+import { announceLimits, type AnnounceDeps, createAnnounce } from './announce.ts';
+import type { SubagentsApi } from './api.ts';
+import type { AgentToAgentConfig } from './config.ts';
+import { SpawnGate } from './gate.ts';
+import { createSubagentMethods, type SubagentMethods } from './methods.ts';
+import { planAgain } from './plan-run.ts';
+import type { RunRow } from './row.ts';
+import { createRunEvents } from './run-events.ts';
+import { createRunner, runLimits, type RunnerDeps } from './runner.ts';
+import { createRunsApi } from './runs-api.ts';
+import { createSpawn, type SpawnDeps } from './spawn.ts';
+import { createSteer, type SteerDeps } from './steer.ts';
+import { findRun } from './store.ts';
+import { startSweep } from './sweep.ts';
+import { createSubagentTools } from './tools.ts';
+import { createWait } from './wait.ts';
+import { Waiters } from './waiters.ts';
+import { announceWork, runWork } from './work-kind.ts';
+
+export interface SubagentsDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: AgentToAgentConfig;
+  readonly agents: SpawnDeps['agents'];
+  readonly autonomy: AutonomyApi;
+  readonly durable: Pick<DurableWork, 'handle' | 'wake'>;
+  readonly inbox: AnnounceDeps['inbox'];
+  readonly sessions: Pick<SessionsApi, 'said' | 'existing'>;
+  readonly turns: Pick<TurnsApi, 'durable' | 'tell'>;
+  readonly work: Pick<ModelWork, 'generate'>;
+  readonly media: Pick<MediaLibrary, 'save' | 'read'>;
+  readonly toolsOf: (agentId: string) => readonly Tool[];
+  readonly knowsModel: (name: string) => boolean;
+  readonly fence: SpawnDeps['fence'];
+  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly noticeMessages: () => void;
+  readonly conversationOf: SpawnDeps['conversationOf'];
+  /** What must commit together with the parts of others. */
+  readonly operations: RunnerDeps['operations'] &
+    AnnounceDeps['operations'] & {
+      readonly accept: SpawnDeps['accept'];
+      readonly kill: Operation<RunKillInput, RunRow[]>;
+      readonly inject: SteerDeps['inject'];
+      readonly replace: SteerDeps['replace'];
+    };
+}
+
+/** What `killRuns` takes. */
+export interface RunKillInput {
+  readonly which: { readonly runId: string } | { readonly rootRunId: string; readonly only?: 'queued' } | { readonly runIds: readonly string[] };
+  readonly endReason: 'killed' | 'ghost_sweep';
+  readonly errorKind: string;
+  readonly told: boolean;
+  readonly audit?: AuditRow | undefined;
+  readonly atMs: number;
+}
+
+export interface Subagents extends AsyncDisposable {
+  readonly api: SubagentsApi;
+  readonly methods: SubagentMethods;
+  readonly tools: readonly Tool[];
+  /** Takes no more sub-agents, whatever anybody resumes. */
+  stopping(): void;
+}
+
+/** Agents that agents, tokens and graphs set going in the background: durable runs with one end and one announcement (docs/decisions/0026). */
+export function createSubagents(deps: SubagentsDeps): Subagents {
+  const { db, bus, clock, config, operations } = deps;
+  const events = createRunEvents({ bus, clock });
+  const waiters = new Waiters();
+  const gate = new SpawnGate();
+  const ending = new AbortController();
+  const wake = () => {
+    deps.durable.wake(runWork);
+    deps.durable.wake(announceWork);
+  };
+  const runner = createRunner({ ...deps, events, waiters, wake });
+  deps.durable.handle(runWork, runner.handler, { ...runLimits, gaveUp: runner.gaveUp });
+  const announce = createAnnounce({ ...deps, events, identityOf: runner.identityOf });
+  deps.durable.handle(announceWork, announce.handler, { ...announceLimits, gaveUp: announce.gaveUp });
+
+  const planning = { ...deps, now: () => clock.now() };
+  const spawn = createSpawn({ ...planning, gate, events, wake, accept: operations.accept });
+  const wait = createWait({ db, clock, waiters, stopping: ending.signal, lend: (runId) => runner.live(runId)?.place?.lend() ?? (() => {}) });
+  const steer = createSteer({
+    db,
+    clock,
+    config,
+    gate,
+    events,
+    runner,
+    fence: deps.fence,
+    wake,
+    admit(call) {
+      const { agentCaller } = call;
+      if (agentCaller !== undefined) deps.autonomy.admit('orch:spawn', deps.agents.usable(agentCaller.agentId, call), call);
+    },
+    inject: operations.inject,
+    replace: operations.replace,
+    stopped,
+    again: (row, task) => planAgain(planning, row, task),
+  });
+
+  const stops: Parameters<SubagentsApi['onStopped']>[0][] = [];
+  async function stopped(rows: readonly RunRow[]): Promise<void> {
+    for (const { id } of rows) runner.live(id)?.stop('killed');
+    const runs = rows.map(({ id: runId, rootRunId }) => ({ runId, rootRunId }));
+    // Before anybody is told: a graph would take the end of its runs for their failure.
+    for (const stop of runs.length === 0 ? [] : stops)
+      await stop(runs).catch((error: unknown) => deps.log.error({ err: error }, 'What a sub-agent started could not be stopped with it'));
+    await runner.ended(rows);
+  }
+
+  const commitKill = (input: Omit<RunKillInput, 'atMs'>) => db.write(operations.kill, { ...input, atMs: clock.now() });
+  /** Commits the ends first, then stops what runs. */
+  async function kill(input: Omit<RunKillInput, 'atMs'>): Promise<readonly RunRow[]> {
+    const ended = await commitKill(input);
+    await stopped(ended);
+    return ended;
+  }
+
+  deps.autonomy.onStop(async (rootRunId, how) => {
+    const which = how === 'kill' ? { rootRunId } : { rootRunId, only: 'queued' as const };
+    const ended = await commitKill({ which, endReason: 'killed', errorKind: how === 'kill' ? 'killed' : 'revoked', told: true });
+    // The other parts of the root are stopped by themselves.
+    await runner.ended(ended);
+    return ended.length;
+  });
+
+  const sweep = startSweep({
+    db,
+    clock,
+    log: deps.log,
+    config,
+    events,
+    isWatched: (runId) => {
+      const live = runner.live(runId);
+      return live !== undefined && live.stopped === undefined;
+    },
+    end: async (runIds) => void (await kill({ which: { runIds }, endReason: 'ghost_sweep', errorKind: 'ghost_sweep', told: true })),
+  });
+
+  /** Whoever waits is answered: what runs goes on with the next start. */
+  function stopping(): void {
+    gate.close();
+    ending.abort(new AppError('unavailable', 'The daemon is stopping'));
+  }
+
+  const killOne = async (row: RunRow, told: boolean, audit?: AuditRow) =>
+    (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', told, audit })).some(({ id }) => id === row.id);
+  const methods = createSubagentMethods({ db, bus, clock, config, gate, spawn, wait, steer, kill: killOne });
+
+  return {
+    api: createRunsApi({
+      ...planning,
+      gate,
+      events,
+      waiters,
+      wake,
+      accept: operations.accept,
+      counts: runner.counts,
+      onStopped: (stop) => void stops.push(stop),
+      kill: async (runId) => {
+        const row = await db.read(findRun, { id: runId });
+        return row !== undefined && killOne(row, false);
+      },
+    }),
+    methods,
+    tools: createSubagentTools({ db, clock, config, agents: deps.agents, media: deps.media, methods, spawn, wait }),
+    stopping,
+    async [Symbol.asyncDispose]() {
+      stopping();
+      await sweep[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import type { FakeAnswer, FakeProvider } from '@gatehouse/testkit';
+
+interface Message {
+  readonly role: string;
+  readonly text: string;
+}
+
+/** What a model is asked: who it is by the words of its task, and what it has seen since. */
+export interface Asked {
+  /** The last message of a user. */
+  readonly question: string;
+  /** Results of the calls since then. */
+  readonly results: readonly string[];
+  readonly messages: readonly Message[];
+  readonly system: string;
+  readonly tools: readonly string[];
+}
+
+const textOf = (content: unknown): string => (typeof content === 'string' ? content : JSON.stringify(content ?? ''));
+
+export function asked(body: unknown): Asked {
+  const { messages = [], tools = [] } = body as {
+    readonly messages?: readonly { readonly role: string; readonly content: unknown }[];
+    readonly tools?: readonly { readonly function: { readonly name: string } }[];
+  };
+  const read = messages.map(({ role, content }) => ({ role, text: textOf(content) }));
+  const at = read.findLastIndex(({ role }) => role === 'user');
+  return {
+    question: read[at]?.text ?? '',
+    results: read.slice(at + 1).flatMap(({ role, text }) => (role === 'tool' ? [text] : [])),
+    messages: read,
+    system: read.flatMap(({ role, text }) => (role === 'system' ? [text] : [])).join('\n'),
+    tools: tools.map(({ function: { name } }) => name),
+  };
+}
+
+let calls = 0;
+/** An answer that calls a tool. */
+export function call(name: string, args: unknown): FakeAnswer {
+  calls += 1;
+  return { toolCalls: [{ id: `c${calls}`, name, arguments: JSON.stringify(args) }] };
+}
+
+export type Answering = (what: Asked) => FakeAnswer | undefined;
+
+/** For the option `answer` of a provider: what runs at a start is asked before anything else can be set. */
+export const answering =
+  (answer: Answering) =>
+  ({ body }: { readonly body: unknown }) =>
+    answer(asked(body));
+
+/** Answers by what is asked. */
+export function answerBy(provider: FakeProvider, answer: Answering): void {
+  provider.setAnswer(answering(answer));
+}
+
+/** The id that sessions_spawn told. */
+export const runIdIn = (text: string): string => /sr_[0-9a-f-]{36}/.exec(text)?.[0] ?? '';

@@ -1,0 +1,72 @@
+import {
+  ResultRef,
+  type SubAgentCompletion,
+  type SubAgentCompletionFacts,
+  type SubAgentFacts,
+  type SubAgentRecord,
+  SubAgentTelemetry,
+} from '@gatehouse/contract';
+import type * as z from 'zod';
+import { parseJson } from '../../kernel/json.ts';
+import { readOptions } from './options.ts';
+import { isEnded, type RunRow } from './row.ts';
+
+/** How a run ended, with what it said; undefined while it has not. */
+export function completionOf(row: RunRow): SubAgentCompletion | undefined {
+  const facts = completionFacts(row);
+  if (facts === undefined) return undefined;
+  return {
+    ...facts,
+    ...(row.summary !== null && { summary: row.summary }),
+    ...(row.resultRefJson !== null && { resultRef: ResultRef.parse(parseJson(row.resultRefJson)) }),
+  };
+}
+
+/** The same without anything that the run said. */
+export function completionFacts(row: RunRow): z.output<typeof SubAgentCompletionFacts> | undefined {
+  if (!isEnded(row) || row.endReason === null || row.endedAtMs === null) return undefined;
+  return { endReason: row.endReason, completedAtMs: row.endedAtMs, ...(row.errorKind !== null && { errorKind: row.errorKind }) };
+}
+
+export function telemetryOf({ telemetryJson }: RunRow): SubAgentTelemetry | undefined {
+  return telemetryJson === null ? undefined : SubAgentTelemetry.parse(parseJson(telemetryJson));
+}
+
+export function runtimeOf(row: RunRow, nowMs: number): number {
+  return Math.max(0, (row.endedAtMs ?? nowMs) - (row.startedAtMs ?? row.queuedAtMs));
+}
+
+const fieldsOf = (row: RunRow) => ({
+  runId: row.id,
+  status: row.state,
+  agentId: row.agentId,
+  startedAt: row.startedAtMs ?? row.queuedAtMs,
+  queuedAt: row.queuedAtMs,
+  depth: row.depth,
+  rootRunId: row.rootRunId,
+  ...(row.graphId !== null && { graphId: row.graphId }),
+  ...(row.nodeId !== null && { nodeId: row.nodeId }),
+});
+
+export function factsOf(row: RunRow): z.output<typeof SubAgentFacts> {
+  const completion = completionFacts(row);
+  return { ...fieldsOf(row), ...(completion !== undefined && { completion }) };
+}
+
+export function recordOf(row: RunRow, nowMs: number): SubAgentRecord {
+  const completion = completionOf(row);
+  const telemetry = telemetryOf(row);
+  const { model } = readOptions(row.optionsJson);
+  return {
+    ...fieldsOf(row),
+    ...(completion !== undefined && { completion }),
+    task: row.task,
+    ...(model !== undefined && { model }),
+    conversationRef: row.conversationRef,
+    requesterRef: row.requesterRef,
+    ...(row.parentRunId !== null && { parentRunId: row.parentRunId }),
+    principalId: row.principalId,
+    runtimeMs: runtimeOf(row, nowMs),
+    ...(telemetry !== undefined && { telemetry }),
+  };
+}

@@ -1,0 +1,103 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
+import { migrations, operations } from '../../packages/server/src/storage.ts';
+import { makeHome } from './home.ts';
+import { type Random, randomFrom } from './random.ts';
+import { claimOf, endAll, makePiece, staleKinds, type Write } from './stale-work.ts';
+
+// Two owners of the same work on one database: the first is away past its lease, the second takes over, the first comes back and
+// writes everything that it could. A process of its own, so that a fault can be built into it.
+const [pauses = 0, seed = 0] = process.argv.slice(2).map(Number);
+const startMs = Date.UTC(2026, 8, 21, 12);
+/** Rows of so many pauses are compared at once. */
+const each = 20;
+
+const random = randomFrom(seed);
+const wrong: string[] = [];
+const tried: Record<string, number> = {};
+let writes = 0;
+for (let from = 0; from < pauses; from += each) await few(from, Math.min(pauses, from + each));
+process.send?.({ pauses, writes, tried, wrong });
+process.disconnect?.();
+
+async function few(from: number, to: number): Promise<void> {
+  const dataDir = await makeHome();
+  try {
+    await using db = await openInlineDb({ dataDir, migrations, operations });
+    for (let n = from; n < to; n += 1) {
+      const kind = staleKinds[n % staleKinds.length] ?? 'subagent';
+      const piece = await makePiece(db, kind, n);
+      tried[kind] = (tried[kind] ?? 0) + 1;
+      const first = await claimOf(db, kind, 'first', startMs);
+      for (const [, go] of some(random, piece.writes.slice(0, 3))) await go(db, first);
+      // Its lease is over while it is away.
+      const second = await claimOf(db, kind, 'second', startMs + 61_000);
+      const isOver = random.int(3) === 0;
+      if (isOver) await must(piece.ends[random.int(piece.ends.length)], db, second);
+      for (const [name, go] of shuffled(random, piece.writes)) {
+        const before = dump(dataDir);
+        await go(db, first).catch((error: unknown) => wrong.push(`${kind} ${n}: ${name} fails: ${String(error).slice(0, 200)}`));
+        writes += 1;
+        const changed = differences(before, dump(dataDir));
+        if (changed.length > 0) wrong.push(`${kind} ${n}: the stale owner's ${name} has changed ${changed.join(', ')}`);
+      }
+      if (!isOver) await must(piece.ends[random.int(piece.ends.length)], db, second);
+      const left = owners(dataDir, second.id);
+      if (left.owner !== 'second' || left.ended === null) wrong.push(`${kind} ${n}: the work is of ${left.owner} and ended at ${left.ended}`);
+      await endAll(db);
+    }
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function must(write: Write | undefined, db: Parameters<Write[1]>[0], claim: Parameters<Write[1]>[1]): Promise<void> {
+  if (write === undefined) throw new RangeError('no write ends the work');
+  await write[1](db, claim);
+}
+
+function open(dataDir: string): DatabaseSync {
+  return new DatabaseSync(join(dataDir, 'gatehouse.db'), { readOnly: true });
+}
+
+/** Every row of every table, as text. */
+function dump(dataDir: string): ReadonlyMap<string, string> {
+  const db = open(dataDir);
+  try {
+    const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' ORDER BY name").all();
+    return new Map(tables.map(({ name }) => [String(name), JSON.stringify(db.prepare(`SELECT * FROM "${String(name)}"`).all(), plain)]));
+  } finally {
+    db.close();
+  }
+}
+
+function plain(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value;
+}
+
+function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
+  return [...after].filter(([table, rows]) => before.get(table) !== rows).map(([table]) => table);
+}
+
+function owners(dataDir: string, id: string): { readonly owner: unknown; readonly ended: unknown } {
+  const db = open(dataDir);
+  try {
+    const row = db.prepare('SELECT owner, ended_at_ms AS ended FROM work_item WHERE id = ?').get(id);
+    return { owner: row?.['owner'], ended: row?.['ended'] };
+  } finally {
+    db.close();
+  }
+}
+
+function some<T>(from: Random, all: readonly T[]): T[] {
+  return all.filter(() => from.int(2) === 0);
+}
+
+function shuffled<T>(from: Random, all: readonly T[]): T[] {
+  return all
+    .map((one) => ({ one, at: from.next() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ one }) => one);
+}

@@ -1,0 +1,312 @@
+import { acceptRun, beginRun } from '../../packages/server/src/accept-run.ts';
+import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from '../../packages/server/src/commit-durable-turn.ts';
+import { finishRun } from '../../packages/server/src/end-run.ts';
+import type { RootEntry } from '../../packages/server/src/features/autonomy/api.ts';
+import type { NewWork, WorkClaim, WorkItem } from '../../packages/server/src/features/durable/api.ts';
+import { claimWork, releaseWork, renewWork, returnWork } from '../../packages/server/src/features/durable/store.ts';
+import type { InboxMessage } from '../../packages/server/src/features/inbox/api.ts';
+import type { SendRow } from '../../packages/server/src/features/session-send/api.ts';
+import type { RunEnding } from '../../packages/server/src/features/subagents/api.ts';
+import type { AlongsideRows } from '../../packages/server/src/features/turns/api.ts';
+import { endWork } from '../../packages/server/src/end-left-turn.ts';
+import { acceptGraph, closeGraph, moveGraphNodes, tellGraphByInbox } from '../../packages/server/src/graph-work.ts';
+import type { Db } from '../../packages/server/src/kernel/db/db.ts';
+import { acceptSend, failSendWork } from '../../packages/server/src/send-work.ts';
+import { tellNews } from '../../packages/server/src/tell-news.ts';
+
+/** Kinds of work of which a stale owner is tried. */
+export const staleKinds = ['subagent', 'graph', 'session_send', 'announce', 'graph_told'] as const;
+export type StaleKind = (typeof staleKinds)[number];
+
+/** A write of whoever holds the work, by name. */
+export type Write = readonly [name: string, go: (db: Db, claim: WorkClaim) => Promise<unknown>];
+
+/** A piece of work that was accepted, and all that its owner may write about it. */
+export interface Piece {
+  readonly kind: StaleKind;
+  readonly writes: readonly Write[];
+  /** Those that end it. */
+  readonly ends: readonly Write[];
+}
+
+const atMs = Date.UTC(2026, 8, 21, 12);
+const principalId = 'token:root';
+const agentId = 'default';
+const ref = (n: number) => `cv_${String(n).padStart(43, '0')}`;
+
+export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Piece> {
+  switch (kind) {
+    case 'subagent': {
+      const runId = await addRun(db, n);
+      const runEnd = endingOf(runId);
+      const more: Write[] = [['begin', (on, claim) => on.write(beginRun, { claim, runId, atMs })]];
+      return piece(kind, n, more, [
+        ['finish', (on, claim) => on.write(finishRun, { claim, ending: runEnd })],
+        ['commit', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { runEnd }))],
+      ]);
+    }
+    case 'graph': {
+      const graphId = await addGraphRun(db, n);
+      const change = { nodeId: 'only', state: 'running' as const, attempt: 1, runId: null, stepsJson: '[]', output: null, error: null, partial: 0 };
+      const numbers = { tokens: 7, costNano: 7, unpriced: 0, startedAtMs: atMs, deadlineMs: null, endedAtMs: null };
+      const moved = { graphId, changes: [{ ...change, ...numbers }], inbox: [messageOf(`graph:${graphId}:ask`)] };
+      return piece(kind, n, [['move', (on, claim) => on.write(moveGraphNodes, { claim, ...moved })]], [['close', closing(graphId)]]);
+    }
+    case 'session_send': {
+      const sendId = await addSend(db, n);
+      const progress = { sendId, leg: 0, response: 'stale', tokens: 1, costNano: 1, errorKind: null, atMs };
+      const next = workOf('session_send', `${sendId}/1`, { sendId, leg: 1 });
+      return piece(
+        kind,
+        n,
+        [],
+        [
+          ['fail', (on, claim) => on.write(failSendWork, { claim, id: sendId, errorKind: 'stale', atMs })],
+          [
+            'answer',
+            (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { send: { ...progress, inbox: messageOf(`session_send:${sendId}`) } })),
+          ],
+          ['go on', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { send: { ...progress, next } }))],
+        ],
+      );
+    }
+    case 'announce': {
+      const runId = await addRun(db, n);
+      const run = await claimOf(db, 'subagent', 'past', atMs);
+      await db.write(finishRun, { claim: run, ending: endingOf(runId) });
+      const told = { runIds: [runId], atMs };
+      return piece(
+        kind,
+        n,
+        [],
+        [
+          ['note', (on, claim) => on.write(tellNews, { claim, ...told, inbox: [messageOf(`subagent:${runId}`)] })],
+          ['tell', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { news: { runIds: [runId], as: 'turn' } }))],
+        ],
+      );
+    }
+    case 'graph_told': {
+      const graphId = await addGraphRun(db, n);
+      await closing(graphId, workOf('graph_told', graphId, { graphId }))(db, await claimOf(db, 'graph', 'past', atMs));
+      const inbox = messageOf(`graph:${graphId}:end`);
+      return piece(
+        kind,
+        n,
+        [],
+        [
+          ['message', (on, claim) => on.write(tellGraphByInbox, { claim, inbox, atMs })],
+          ['turn', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, {}))],
+        ],
+      );
+    }
+  }
+}
+
+export async function claimOf(db: Db, kind: StaleKind, owner: string, nowMs: number): Promise<WorkItem> {
+  const kinds = [{ kind, free: 1 }];
+  const [item] = await db.write(claimWork, { owner, kinds, held: [], leaseUntilMs: nowMs + 60_000, atMs: nowMs });
+  if (item === undefined) throw new Error(`${owner} finds no work of kind ${kind}`);
+  return item;
+}
+
+/** Ends what a piece has led to, so that the next one is alone. */
+export async function endAll(db: Db): Promise<void> {
+  const kinds = staleKinds.map((kind) => ({ kind, free: 10 }));
+  const left = await db.write(claimWork, { owner: 'last', kinds, held: [], leaseUntilMs: atMs * 2, atMs: atMs + 200_000 });
+  for (const { id, owner, fence } of left) await db.write(endWork, { id, owner, fence, state: 'done', atMs });
+}
+
+/** With what every owner of work may write. */
+function piece(kind: StaleKind, n: number, writes: readonly Write[], ends: readonly Write[]): Piece {
+  const totals = { steps: 1, inputTokens: 1, outputTokens: 1, costNano: 1 };
+  const intent = { opKey: `stale-${n}`, step: 1, callId: 'c', toolName: 'ls' };
+  const ledger: readonly Write[] = [
+    ['open', (db, claim) => db.write(openDurableTurn, { claim, turn: turnOf(n, 'running') })],
+    ['checkpoint', (db, claim) => db.write(checkpointTurn, { claim, ...ofTurn(n), totals, calls: [], intent })],
+    ['reserve', (db, claim) => db.write(reserveForDurable, { claim, id: `tn_${n}`, reservedNano: 5, model: 'stale' })],
+    ['renew', (db, claim) => db.write(renewWork, { claims: [claim], leaseUntilMs: atMs * 2 })],
+  ];
+  const general: readonly Write[] = [
+    ['settle', (db, claim) => db.write(endWork, { ...claim, state: 'failed', errorKind: 'stale', atMs })],
+    ['retry', (db, claim) => db.write(returnWork, { ...claim, errorKind: 'stale', notBeforeMs: atMs })],
+    ['release', (db, claim) => db.write(releaseWork, claim)],
+  ];
+  return { kind, writes: [...ledger, ...writes, ...ends, ...general], ends };
+}
+
+const workOf = (kind: StaleKind, key: string, payload: object): NewWork => ({
+  id: `wi_${kind}_${key}`,
+  kind,
+  key,
+  digest: '',
+  agentId,
+  payload,
+  owed: true,
+  atMs,
+});
+
+const rootOf = (rootRunId: string, what: RootEntry['piece']): RootEntry => ({
+  rootRunId,
+  piece: what,
+  agentId,
+  principalId,
+  conversationRef: null,
+  origin: 'rpc',
+  profile: 'standard',
+  atMs,
+});
+
+async function addRun(db: Db, n: number): Promise<string> {
+  const id = `sr_${n}`;
+  const [rootRunId, leaseId, conversationRef] = [`root-run-${n}`, `ls_${n}`, ref(1_000_000 + n)];
+  const work = workOf('subagent', id, { runId: id });
+  const row = {
+    id,
+    rootRunId,
+    leaseId,
+    parentRunId: null,
+    depth: 1,
+    agentId,
+    principalId,
+    tokenId: 'root',
+    requesterKey: `key-${n}`,
+    requesterRef: ref(n),
+  };
+  const about = { requesterAgentId: agentId, counted: 1, conversationRef, sessionKey: `subagent:gateway:${id}`, task: 'Look', optionsJson: '{}' };
+  const told = { announceTo: 'conversation' as const, announceRef: ref(n), announceTargetJson: '{}', announceRunId: null };
+  await db.write(acceptRun, {
+    row: { ...row, ...about, ...told, graphId: null, nodeId: null, workId: work.id, queuedAtMs: atMs, steeredAtMs: null },
+    work,
+    lease: {
+      id: leaseId,
+      rootRunId,
+      parentLeaseId: null,
+      runId: id,
+      agentId,
+      principalId,
+      caps: [],
+      issuedAtMs: atMs,
+      expiresAtMs: atMs * 2,
+      bearerDigest: null,
+    },
+    root: rootOf(rootRunId, 'run'),
+  });
+  return id;
+}
+
+const endingOf = (runId: string): RunEnding => ({
+  runId,
+  state: 'completed',
+  endReason: 'completed',
+  errorKind: null,
+  summary: 'said',
+  resultText: 'said',
+  resultRefJson: null,
+  telemetryJson: null,
+  tokens: 3,
+  costNano: 3,
+  atMs,
+});
+
+async function addGraphRun(db: Db, n: number): Promise<string> {
+  const id = `gr_${n}`;
+  const rootRunId = `root-graph-${n}`;
+  const work = workOf('graph', id, { graphId: id });
+  const row = { id, principalId, tokenId: 'root', agentId, label: null, definitionJson: '{}', variablesJson: '{}', nodeCount: 1, rootRunId };
+  const times = { createdAtMs: atMs, startedAtMs: atMs, endedAtMs: null };
+  await db.write(acceptGraph, {
+    row: {
+      ...row,
+      ...times,
+      requesterJson: null,
+      byAgent: 0,
+      announceJson: '{}',
+      nodeProgress: 0,
+      workId: work.id,
+      state: 'running',
+      cancelReason: null,
+    },
+    nodeIds: ['only'],
+    wasLoaded: false,
+    root: rootOf(rootRunId, 'graph'),
+    work,
+    audit: { id: `au_${n}`, atMs, principalId, action: 'graph.execute', classification: 'mutate', outcome: 'success', traceId: '' },
+  });
+  return id;
+}
+
+function closing(graphId: string, work?: NewWork): Write[1] {
+  const end = { id: graphId, state: 'completed' as const, reason: null, error: 'over', atMs };
+  const told = work === undefined ? { inbox: messageOf(`graph:${graphId}:end`) } : { work };
+  return (db, { id, owner, fence }) => db.write(closeGraph, { claim: { id, owner, fence }, end, errorKind: null, ...told });
+}
+
+async function addSend(db: Db, n: number): Promise<string> {
+  const id = `ss_${n}`;
+  const from = { fromRef: ref(n), fromSessionKey: 'a:b', fromAgentId: agentId };
+  const to = { toRef: ref(2_000_000 + n), toSessionKey: 'c:d', toAgentId: agentId, toPrincipalId: principalId };
+  const send: SendRow = {
+    id,
+    mode: 'ping-pong',
+    byAgent: false,
+    ...from,
+    ...to,
+    principalId,
+    tokenId: 'root',
+    authority: 'rpc',
+    rootRunId: null,
+    boundsJson: null,
+    text: 'Hello',
+    maxTurns: 3,
+    traceId: '',
+    createdAtMs: atMs,
+  };
+  await db.write(acceptSend, { send, work: workOf('session_send', `${id}/0`, { sendId: id, leg: 0 }) });
+  return id;
+}
+
+const messageOf = (opKey: string): InboxMessage => ({
+  id: `in_${opKey}`,
+  opKey,
+  digest: '',
+  source: 'turn',
+  agentId,
+  conversationRef: null,
+  principalId,
+  level: 'info',
+  text: opKey,
+  atMs,
+});
+
+const ofTurn = (n: number) => ({ turnId: `tn_${n}`, agentId, principalId, conversationRef: ref(3_000_000 + n) });
+
+const turnOf = (n: number, state: 'running' | 'completed') => ({
+  id: `tn_${n}`,
+  conversationRef: ref(3_000_000 + n),
+  sessionKey: 'e:f',
+  agentId,
+  principalId,
+  origin: 'subagent',
+  state,
+  finishReason: null,
+  failureKind: null,
+  model: null,
+  steps: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  costNano: 0,
+  reservedNano: null,
+  traceId: '',
+  startedAtMs: atMs,
+  endedAtMs: state === 'running' ? null : atMs,
+});
+
+const commitOf = (n: number, claim: WorkClaim, alongside: AlongsideRows) => ({
+  claim,
+  ...ofTurn(n),
+  turn: turnOf(n, 'completed'),
+  calls: [],
+  conversation: null,
+  settlement: { state: 'done' as const },
+  alongside,
+});

@@ -1,0 +1,73 @@
+import * as z from 'zod';
+import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
+import { noncesIn } from './provider.ts';
+
+/** What the agents are asked to do, each followed by a nonce, until somebody stops them. */
+export const duties = {
+  /** Sets the others going, one after the other and again and again, as far as it may. */
+  lead: 'Lead the work on',
+  /** Runs a command that does not end. */
+  work: 'Run the work on',
+  /** Runs a script that calls tools without end; with a process of its own. */
+  script: 'Script the work on',
+  /** Calls a tool, and again. */
+  loop: 'Loop over the work on',
+} as const;
+type Duty = keyof typeof duties;
+
+/** Seconds that the processes of a round sleep: what tells them from all others. */
+export const secondsOf = (nonce: string): string => `3600.${String(Number(/nonce-\d+-(\d+)/.exec(nonce)?.[1] ?? 0) + 1).padStart(6, '0')}`;
+
+const Body = z.looseObject({ messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })) });
+
+export interface StopModel extends FakeProvider {
+  /** When the model was last asked for this nonce, as `performance.now()`. */
+  lastAsked(nonce: string): number;
+}
+
+export async function startStopModel(): Promise<StopModel> {
+  const asked = new Map<string, number>();
+  let calls = 0;
+  const call = (name: string, args: object): FakeAnswer => {
+    calls += 1;
+    return { toolCalls: [{ id: `call_${calls}`, name, arguments: JSON.stringify(args) }], delayMs: 30 };
+  };
+  const provider = await startFakeProvider({
+    journal: 0,
+    answer: (request: FakeRequest) => {
+      if (!request.path.endsWith('/chat/completions')) return undefined;
+      const { messages } = Body.parse(request.body);
+      const texts = messages.map(({ role, content }) => ({ role, text: typeof content === 'string' ? content : JSON.stringify(content ?? '') }));
+      const at = texts.findLastIndex(({ role }) => role === 'user');
+      const question = texts[at]?.text ?? '';
+      const nonce = noncesIn(question)[0] ?? '';
+      const duty = (Object.keys(duties) as Duty[]).find((one) => question.includes(`${duties[one]} nonce-`));
+      if (duty === undefined || question.startsWith('[Sub-agents')) return { text: 'heard' };
+      asked.set(nonce, performance.now());
+      const steps = texts.length - 1 - at;
+      switch (duty) {
+        case 'lead': {
+          const next = (['work', 'script', 'loop'] as const)[Math.floor(steps / 2) % 3] ?? 'work';
+          return call('sessions_spawn', { task: `${duties[next]} ${nonce}` });
+        }
+        case 'work':
+          return call('exec', { argv: ['sleep', secondsOf(nonce)], timeoutMs: 300_000 });
+        case 'script':
+          return call('orchestrate', { script: scriptOf(nonce), language: 'js', timeoutMs: 300_000 });
+        case 'loop':
+          // Not the same call each time, which would be stopped as a loop.
+          return call('find', { pattern: `nothing-${calls}*` });
+      }
+    },
+  });
+  return { ...provider, lastAsked: (nonce) => asked.get(nonce) ?? 0 };
+}
+
+/** Ends at the first call that is refused, and its process with it. */
+const scriptOf = (nonce: string): string => `
+import { spawn } from 'node:child_process';
+spawn('sleep', ['${secondsOf(nonce)}'], { stdio: 'ignore' });
+for (let n = 0; ; n += 1) {
+  await tools.call('find', { pattern: 'nothing-' + n });
+  await new Promise((resolve) => setTimeout(resolve, 150));
+}`;

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { freshSeed } from './lib/random.ts';
+import { proveStaleOwners } from './r11-stale-owners.ts';
+
+const seed = freshSeed();
+
+test('whoever comes back to work of agents after its lease was over writes nothing any more', async () => {
+  const { wrong, ...report } = await proveStaleOwners({ pauses: 40, seed });
+  expect(wrong, `seed ${seed}`).toEqual([]);
+  expect(report.writes).toBeGreaterThan(300);
+}, 60_000);
+
+test('a build that does not look at the fence is caught', async () => {
+  const { wrong } = await proveStaleOwners({ pauses: 10, seed, broken: 'no-fence' });
+  for (const write of ['begin', 'move', 'open']) expect(wrong.join('\n'), `seed ${seed}`).toContain(`the stale owner's ${write} has changed`);
+}, 60_000);

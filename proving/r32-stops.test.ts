@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { findCommand } from '../tools/system-packages.mjs';
+import { freshSeed } from './lib/random.ts';
+import { proveStops } from './r32-stops.ts';
+
+const seed = freshSeed();
+const bubblewrap = findCommand('bwrap');
+
+test.skipIf(bubblewrap === undefined)(
+  'what is killed or revoked ends in time, with all that it set going',
+  async () => {
+    const report = await proveStops({ rounds: 1, seed });
+    expect(report.wrong, `seed ${seed}`).toEqual([]);
+    expect(report.rounds).toBe(4);
+    expect(report.processes).toBeGreaterThan(5);
+  },
+  120_000,
+);
+
+test.skipIf(bubblewrap === undefined)(
+  'a build whose kills are written down alone is caught',
+  async () => {
+    const { wrong } = await proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' });
+    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/run\.kill 0: .* (?:go on|are left) after/);
+  },
+  120_000,
+);
