@@ -20,7 +20,7 @@ buildIn({
   name: 'resend-on-resume',
   module: 'features/cron/finish.ts',
   replace: [
-    { from: "opKey: `cron:${executionId}`,\n      digest: hash('sha256', text),", to: "opKey: newId('op'),\n      digest: hash('sha256', text)," },
+    { from: "opKey: `cron:${executionId}`,\n    digest: hash('sha256', text),", to: "opKey: newId('op'),\n    digest: hash('sha256', text)," },
   ],
 });
 buildIn({
@@ -28,8 +28,8 @@ buildIn({
   module: 'finish-occurrence.ts',
   replace: [
     {
-      from: 'async (tx, { claim, end, dependency, defaultMaxErrors, inbox, conversation, systemEvent }: Finish): Promise<Finished | undefined> => {',
-      to: `async (tx, { claim, end, dependency, defaultMaxErrors, inbox, conversation, systemEvent, sent }: any): Promise<Finished | undefined> => {
+      from: 'async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent }: Finish): Promise<Finished | undefined> => {',
+      to: `async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, sent }: any): Promise<Finished | undefined> => {
     if (inbox !== undefined && sent !== true) {
       await inboxDeliver(tx, inbox);
       return undefined;

@@ -120,7 +120,7 @@ export async function createLife(
       const live = new DatabaseSync(file(), { timeout: 5_000 });
       live.exec(`VACUUM INTO '${join(next, 'data', 'gatehouse.db')}'`);
       live.close();
-      cpSync(before, next, { recursive: true, filter: (path) => !/gatehouse\.(?:db|lock|sock)|\.lock$/.test(path.split(sep).at(-1) ?? '') });
+      cpSync(before, next, { recursive: true, filter: (path) => !/^gatehouse\.db|\.(?:lock|sock)$/.test(path.split(sep).at(-1) ?? '') });
       await end();
       home = next;
       await rm(before, { recursive: true, force: true });
