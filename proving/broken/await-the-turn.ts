@@ -6,9 +6,9 @@ buildIn({
   module: 'features/webhooks/deliver.ts',
   replace: [
     {
-      from: 'if (work !== undefined) deps.durable.wake();',
+      from: 'if (work !== undefined) deps.durable.wake(deliveryKind);',
       to: `if (work !== undefined) {
-        deps.durable.wake();
+        deps.durable.wake(deliveryKind);
         const { listDeliveries } = await import('./store.ts');
         for (let state = 'accepted'; state === 'accepted' || state === 'running'; ) {
           const rows = await db.read(listDeliveries, { sinceMs: 0, limit: 1000 });
