@@ -121,7 +121,7 @@ test('what an agent loads or lists was written by whoever: it is fenced for it, 
     const { messages } = body as Asked;
     const text = JSON.stringify(messages.findLast(({ role }) => role === 'user')?.content);
     // The conversation is told of the end too, perhaps before both voters were counted.
-    if (text.includes('has completed')) return { text: 'Noted.' };
+    if (text.includes('was started for this conversation')) return { text: 'Noted.' };
     if (!/Make it|Run it/.test(text)) return (asked.push(text), { text: 'PART' });
     const last = messages.at(-1);
     const isTold = last?.role === 'tool';
