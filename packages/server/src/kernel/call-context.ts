@@ -1,4 +1,4 @@
-import type { TokenScope, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
+import { allows, type TokenScope, type ToolPolicy, type TurnOrigin } from '@gatehouse/contract';
 
 /** Who is calling: drawn from the server's own record at the edge, never from the request. */
 export interface Identity {
@@ -55,4 +55,14 @@ export interface CallContext {
   readonly remoteAddress?: string;
   /** Present when a tool of an agent calls: it reaches what is its own, and no administrative method. */
   readonly agentCaller?: AgentCaller;
+}
+
+/** Whether a call reaches what belongs to anybody: an administrator's own, not that of an agent which works for one. */
+export function isAdmin({ agentCaller, identity }: CallContext): boolean {
+  return agentCaller === undefined && allows(identity.scopes, 'admin');
+}
+
+/** Who owns what a call makes, and whose things it means: of an agent's call, whoever the agent works for. */
+export function ownerOf({ agentCaller, identity }: CallContext): string {
+  return agentCaller?.principalId ?? identity.principalId;
 }

@@ -1,17 +1,4 @@
-/** Cuts without splitting a surrogate pair. */
-function headOf(text: string, length: number): string {
-  const splits = length > 0 && length < text.length && isHighSurrogate(text.charCodeAt(length - 1));
-  return text.slice(0, splits ? length - 1 : length);
-}
-
-function tailOf(text: string, length: number): string {
-  const from = text.length - length;
-  return text.slice(from > 0 && isHighSurrogate(text.charCodeAt(from - 1)) ? from + 1 : from);
-}
-
-function isHighSurrogate(code: number): boolean {
-  return code >= 0xd800 && code <= 0xdbff;
-}
+import { headOf, tailOf } from '../kernel/cut-text.ts';
 
 /** The two ends of a text, and what says in between how many characters are missing. */
 export function splitMiddle(text: string, kept: number): { readonly head: string; readonly note: string; readonly end: string } {

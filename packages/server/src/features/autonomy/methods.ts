@@ -1,7 +1,7 @@
-import { allows, type AutonomyProfile } from '@gatehouse/contract';
+import type { AutonomyProfile } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
@@ -100,10 +100,10 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
       return { evicted: true };
     },
 
-    async 'run.list'({ state, offset, limit }, { identity, agentCaller }) {
-      const isAdmin = agentCaller === undefined && allows(identity.scopes, 'admin');
+    async 'run.list'({ state, offset, limit }, call) {
+      const { identity, agentCaller } = call;
       const { rows, total } = await db.read(listRoots, {
-        principalId: isAdmin ? null : (agentCaller?.principalId ?? identity.principalId),
+        principalId: isAdmin(call) ? null : ownerOf(call),
         agentIds: agentCaller === undefined ? (identity.agents ?? null) : [agentCaller.agentId],
         state: state ?? null,
         offset,

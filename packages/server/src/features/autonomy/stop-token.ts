@@ -20,7 +20,7 @@ const atOnce = 200;
  * a process that dies in between leaves is refused at the next start, because its token is gone.
  */
 export function createTokenStop({ db, log, methods }: TokenStopDeps): (principalId: string) => Promise<void> {
-  const kill = async (rootRunId: string): Promise<void> => {
+  const kill = async (rootRunId: string): Promise<number> => {
     const call: CallContext = {
       identity,
       traceId: newTraceId(),
@@ -29,18 +29,21 @@ export function createTokenStop({ db, log, methods }: TokenStopDeps): (principal
       transport: 'process',
     };
     try {
-      await methods['run.kill']({ rootRunId }, call);
+      return (await methods['run.kill']({ rootRunId }, call)).killed;
     } catch (error) {
       // It has ended meanwhile.
       if (!(error instanceof AppError)) throw error;
+      return 0;
     }
   };
   return async (principalId) => {
     try {
       for (;;) {
         const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', offset: 0, limit: atOnce });
-        for (const { rootRunId } of rows) await kill(rootRunId);
-        if (rows.length < atOnce) return;
+        let killed = 0;
+        for (const { rootRunId } of rows) killed += await kill(rootRunId);
+        // A page of which nothing could be ended would come again for ever.
+        if (rows.length < atOnce || killed === 0) return;
       }
     } catch (error) {
       log.error({ err: error, principalId }, 'What a token had set going could not be stopped');

@@ -1,5 +1,5 @@
 import type { ResultInput } from '@gatehouse/contract';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../kernel/call-context.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { AgentsApi } from '../agents/api.ts';
@@ -24,19 +24,20 @@ export function createContextMethods({ db, agents }: ContextMethodsDeps): Contex
     if (others.length === 0) return only;
     return identity.agents?.includes(agents.defaultId) === true ? agents.defaultId : undefined;
   }
-  const ownerOf = ({ identity, agentCaller }: CallContext) =>
-    agentCaller?.principalId ?? (identity.scopes.some((scope) => scope === 'admin' || scope === '*') ? null : identity.principalId);
+  const ownerReached = (call: CallContext) => (isAdmin(call) ? null : ownerOf(call));
 
   return {
     'context.conversations': async ({ limit, offset }, call) => {
       const agentId = agentOf(call);
-      return agentId === undefined ? { conversations: [], total: 0 } : db.read(listContexts, { agentId, principalId: ownerOf(call), limit, offset });
+      return agentId === undefined
+        ? { conversations: [], total: 0 }
+        : db.read(listContexts, { agentId, principalId: ownerReached(call), limit, offset });
     },
     'context.tree': async ({ conversationRef }, call) => {
       // What may not be seen is decided in the storage thread, by the same look-up that finds nothing for what does not exist.
       // A reference names its agent: only who calls for an agent, or with a token of some agents, is held to those.
       const agentIds = call.agentCaller === undefined ? (call.identity.agents ?? null) : [call.agentCaller.agentId];
-      const tree = await db.read(readTree, { ref: conversationRef, agentIds, principalId: ownerOf(call) });
+      const tree = await db.read(readTree, { ref: conversationRef, agentIds, principalId: ownerReached(call) });
       return { ...tree, conversationRef, nodes: printTree(tree.nodes) };
     },
   };

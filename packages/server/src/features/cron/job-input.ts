@@ -1,7 +1,6 @@
 import type { CronJobPayload, CronPolicies, CronSchedule, CronScheduleRequest } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
-import { isAdmin, ownerOf } from './reach.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../kernel/call-context.ts';
 import { normaliseSchedule } from './schedule.ts';
 
 export interface InputDeps {

@@ -2,7 +2,7 @@ import { CronCounter, CronGateVerdict, type CronPolicies, CronPolicies as CronPo
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
@@ -15,7 +15,7 @@ import type { CronConfig } from './config.ts';
 import { type Job, parseJob, viewOf } from './job.ts';
 import { checkJob, checkSchedule, type InputDeps, policiesFor, wrong } from './job-input.ts';
 import { listRuns, type RunRow } from './occurrence-store.ts';
-import { agentFor, ownerOf, reachOf } from './reach.ts';
+import { agentFor, reachOf } from './reach.ts';
 import { readStatus } from './reset-store.ts';
 import type { createReset } from './reset.ts';
 import { createPreview } from './preview.ts';

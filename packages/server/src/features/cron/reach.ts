@@ -1,13 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { isAdmin, ownerOf, type CallContext } from '../../kernel/call-context.ts';
 import type { AgentsApi } from '../agents/api.ts';
 import type { JobReach } from './search-store.ts';
-
-export const isAdmin = (call: CallContext) =>
-  call.agentCaller === undefined && call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
-
-/** Who owns what a call makes. */
-export const ownerOf = (call: CallContext) => call.agentCaller?.principalId ?? call.identity.principalId;
 
 /** The jobs that a call may see: a token those that it made, an agent those of whoever it works for with itself, an admin all; within the agents of the token. */
 export function reachOf(call: CallContext): JobReach {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { newId } from '../../kernel/ids.ts';
 import type { InboxMessage } from '../inbox/api.ts';
-import { cutText } from './cut.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf } from './definition.ts';
 import type { NodeNow } from './node-now.ts';
 import type { GraphRow, NodeRow } from './rows.ts';
@@ -29,7 +29,7 @@ export function resultOf({ row, nodes }: EndedGraph, spec: GraphSpec): string {
     .join('\n\n');
   return text.length <= maxTold
     ? text
-    : `${cutText(text, maxTold)}\n\n[This is the beginning. graph.outputs and graph.runDetail of ${row.id} have the rest.]`;
+    : `${headOf(text, maxTold)}\n\n[This is the beginning. graph.outputs and graph.runDetail of ${row.id} have the rest.]`;
 }
 
 /** How a graph ended, in one line of its own words. */
@@ -70,7 +70,7 @@ export function endMessage(found: EndedGraph, spec: GraphSpec, conversationRef: 
 /** Of a graph that is told of node by node. */
 export function nodeMessage(row: About, node: NodeNow, conversationRef: string | null, atMs: number): InboxMessage {
   const said = node.output ?? node.error ?? '';
-  const text = `${titleOf(row)}: node ${node.spec.id} ${node.state}.${said === '' ? '' : `\n\n${cutText(said, nodeTold)}`}`;
+  const text = `${titleOf(row)}: node ${node.spec.id} ${node.state}.${said === '' ? '' : `\n\n${headOf(said, nodeTold)}`}`;
   return message(row, `node:${node.spec.id}`, text, { conversationRef, level: node.state === 'failed' ? 'alert' : 'info', atMs });
 }
 
@@ -87,7 +87,7 @@ export function questionMessage(
   const lead = kind === 'ask' ? 'asks for an approval' : 'still waits for an approval';
   const how = `Answer with graph.answer {"graphId": "${row.id}", "nodeId": "${node.spec.id}", "answer": "yes"} or "no"${until}; without an answer the node fails.`;
   const asked =
-    words.length <= maxAsked ? words : `${cutText(words, maxAsked)}\n\n[This is the beginning. graph.runDetail of ${row.id} has the results.]`;
+    words.length <= maxAsked ? words : `${headOf(words, maxAsked)}\n\n[This is the beginning. graph.runDetail of ${row.id} has the results.]`;
   const text = `${titleOf(row)} ${lead} (node ${node.spec.id}):\n\n${asked}\n\n${how}`;
   return message(row, `${kind}:${node.spec.id}:${node.attempt}`, text, { conversationRef, level: 'alert', atMs });
 }

@@ -2,7 +2,7 @@ import type { GraphNode } from '@gatehouse/contract';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readApproval } from './approval-words.ts';
-import { cutText } from './cut.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import { readDefinition } from './definition.ts';
 import { envelopeOf, type Upstream } from './envelope.ts';
 import { fillTemplate, namesIn } from './template.ts';
@@ -34,11 +34,11 @@ test('what is filled in has a bound', () => {
 });
 
 test('texts are cut between code points', () => {
-  expect(cutText('ab😀cd', 3)).toBe('ab');
-  expect(cutText('ab😀cd', 4)).toBe('ab😀');
+  expect(headOf('ab😀cd', 3)).toBe('ab');
+  expect(headOf('ab😀cd', 4)).toBe('ab😀');
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.nat(40), (text, max) => {
-      const cut = cutText(text, max);
+      const cut = headOf(text, max);
       expect(cut.length).toBeLessThanOrEqual(max);
       expect(cut.length).toBeGreaterThanOrEqual(Math.min(text.length, max) - 1);
       expect(text.startsWith(cut)).toBe(true);

@@ -1,4 +1,4 @@
-import { cutText } from './cut.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf, type SpecNode } from './definition.ts';
 import { fillTemplate } from './template.ts';
 import { textsOf } from './warnings.ts';
@@ -49,7 +49,7 @@ export function filledTask({ node, variables, upstream, fence }: Omit<EnvelopeIn
 function goalOf({ label, nodes }: GraphSpec): string {
   return (
     label ??
-    cutText(
+    headOf(
       leavesOf(nodes)
         .map(({ task }) => task)
         .join('\n'),
@@ -84,6 +84,6 @@ function resultsOf({ node, upstream, fence }: EnvelopeInput): string[] {
   return told.map((id) => {
     const output = upstream.get(id)?.output ?? '';
     if (node.contextMode === 'full') return `Result of ${id}:\n${fence(output, id)}`;
-    return `Beginning of the result of ${id}:\n${fence(cutText(output, summaryCharacters), id)}`;
+    return `Beginning of the result of ${id}:\n${fence(headOf(output, summaryCharacters), id)}`;
   });
 }

@@ -12,7 +12,7 @@ import type { SubagentsApi } from '../subagents/api.ts';
 import { nodeMessage, questionMessage } from './announce.ts';
 import { askPerson } from './ask.ts';
 import { isOver, verdictOf } from './barrier.ts';
-import { cutText } from './cut.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf } from './definition.ts';
 import type { Wish } from './drivers.ts';
 import { envelopeOf, filledTask, type Upstream } from './envelope.ts';
@@ -227,10 +227,10 @@ export class LiveGraph {
         nodeId: spec.id,
         status: state,
         ...(runId !== null && { runId }),
-        ...(progress !== undefined && { progress: cutText(progress, progressCharacters) }),
+        ...(progress !== undefined && { progress: headOf(progress, progressCharacters) }),
         ...(node.answered !== undefined && { waitsForAnswer: true }),
         ...(startedAtMs !== null && endedAtMs !== null && { durationMs: Math.max(0, endedAtMs - startedAtMs) }),
-        ...(error !== null && { error: cutText(error, errorCharacters) }),
+        ...(error !== null && { error: headOf(error, errorCharacters) }),
       },
       this.row.principalId,
     );

@@ -1,12 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { isAdmin, ownerOf, type CallContext } from '../../kernel/call-context.ts';
 import type { GraphReach } from './read-store.ts';
 import type { SavedReach } from './saved-store.ts';
-
-const isAdmin = (call: CallContext) => call.agentCaller === undefined && call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
-
-/** Who owns what a call makes. */
-export const ownerOf = (call: CallContext) => call.agentCaller?.principalId ?? call.identity.principalId;
 
 /** The runs that a call may see: a token its own, an agent those that it started for whoever it works for, an admin all; within the agents of the token. */
 export function reachOf(call: CallContext): GraphReach {

@@ -1,11 +1,11 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { SubagentsApi } from '../subagents/api.ts';
 import { readApproval } from './approval-words.ts';
-import { cutText } from './cut.ts';
-import { notFound, ownerOf, reachOf } from './reach.ts';
+import { headOf } from '../../kernel/cut-text.ts';
+import { notFound, reachOf } from './reach.ts';
 import { findGraph, listGraphRuns, recentGraphs } from './read-store.ts';
 import type { GraphRunner } from './runner.ts';
 import { specOf } from './rows.ts';
@@ -49,7 +49,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
       const { row, nodes } = await found(graphId, call);
       const inMemory = runner.outputsOf(row.id);
       const outputs = inMemory ?? Object.fromEntries(nodes.map(({ nodeId, output }) => [nodeId, output]));
-      const cut = Object.entries(outputs).map(([nodeId, text]) => [nodeId, text === null ? null : cutText(text, outputCharacters)] as const);
+      const cut = Object.entries(outputs).map(([nodeId, text]) => [nodeId, text === null ? null : headOf(text, outputCharacters)] as const);
       return { graphId: row.id, outputs: Object.fromEntries(cut), source: inMemory === undefined ? 'disk' : 'memory' };
     },
 
@@ -79,7 +79,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
       if (approved === undefined)
         throw new AppError('precondition_failed', 'The answer neither approves nor refuses; say for example "yes" or "no"', { param: 'answer' });
       const kind = approved ? 'approved' : 'denied';
-      const text = cutText(answer, answerCharacters);
+      const text = headOf(answer, answerCharacters);
       const audit = auditRow(call, clock.now(), {
         actionType: 'graph.answer',
         classification: 'security',

@@ -3,7 +3,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { InboxMessage } from '../inbox/api.ts';
 import type { RunEnd } from '../subagents/api.ts';
-import { cutText } from './cut.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import type { NodeWork, RunWork } from './definition.ts';
 import { type DriverInput, nextStep, type Said, soFar, type Wish } from './drivers.ts';
 import type { NodeNow } from './node-now.ts';
@@ -61,7 +61,7 @@ const longestPauseMs = 30_000;
 export async function runNode(node: NodeNow, host: NodeHost): Promise<void> {
   for (;;) {
     const end = await tryOnce(node, host);
-    const error = end.error === undefined ? null : cutText(end.error, leastPartial);
+    const error = end.error === undefined ? null : headOf(end.error, leastPartial);
     if (end.again === true && node.attempt <= node.spec.retries && !host.cancelled.aborted) {
       Object.assign(node, { state: 'pending', attempt: node.attempt + 1, done: [], error, deadlineMs: null, progress: undefined });
       await host.save([node]);
@@ -70,7 +70,7 @@ export async function runNode(node: NodeNow, host: NodeHost): Promise<void> {
       if (!host.cancelled.aborted) continue;
     }
     const { state, output = null, partial = false } = end;
-    const kept = output === null ? null : cutText(output, maxOutput);
+    const kept = output === null ? null : headOf(output, maxOutput);
     Object.assign(node, { state, output: kept, error, partial, endedAtMs: host.clock.now(), deadlineMs: null, progress: undefined });
     const saved = host.save([node], host.messagesOf(node));
     // What waits for it begins in the same commit.

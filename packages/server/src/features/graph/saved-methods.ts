@@ -1,9 +1,9 @@
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import { newId } from '../../kernel/ids.ts';
 import { checkGraph, invalid, storedForm } from './input.ts';
-import { ownerOf, savedNotFound, savedReachOf } from './reach.ts';
+import { savedNotFound, savedReachOf } from './reach.ts';
 import { parseDefinition } from './rows.ts';
 import { deleteSaved, findSaved, findSavedLabel, listSaved, saveGraph, type SavedRow } from './saved-store.ts';
 import type { StartDeps } from './start.ts';

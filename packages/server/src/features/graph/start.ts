@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Params, ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
@@ -14,7 +14,7 @@ import type { SessionsApi } from '../sessions/api.ts';
 import { agentsOf, type GraphInput, type GraphSpec } from './definition.ts';
 import { checkGraph, type InputDeps, invalid, storedForm } from './input.ts';
 import { type GraphOperations, graphWork, maxOpenGraphs } from './operations.ts';
-import { notFound, ownerOf, reachOf } from './reach.ts';
+import { notFound, reachOf } from './reach.ts';
 import { findGraph } from './read-store.ts';
 import { type Announce, type GraphRow, parseDefinition, type Requester } from './rows.ts';
 

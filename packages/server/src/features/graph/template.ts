@@ -1,4 +1,4 @@
-import { cutText } from './cut.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 
 /** `{{node.result}}` or `${NAME}`. */
 const places = /\{\{\s*([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.result\s*\}\}|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})\}/g;
@@ -30,7 +30,7 @@ export function fillTemplate(text: string, { result, variables }: Fillings): str
   }
   if (length <= maxFilled) add(text.slice(from));
   const filled = parts.join('');
-  return filled.length <= maxFilled ? filled : `${cutText(filled, maxFilled)}\n[the rest is left out]`;
+  return filled.length <= maxFilled ? filled : `${headOf(filled, maxFilled)}\n[the rest is left out]`;
 }
 
 /** Nodes and variables that a text names, each once. */

@@ -1,5 +1,5 @@
 import type { ResultInput } from '@gatehouse/contract';
-import { cutText } from './cut.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import { isOver } from './barrier.ts';
 import type { LiveGraph } from './live-graph.ts';
 import { type GraphRow, type NodeRow, parseDefinition, specOf } from './rows.ts';
@@ -59,7 +59,7 @@ function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | un
     status: state,
     ...(type !== undefined && { type_id: type }),
     ...(runId !== null && { runId }),
-    ...(output !== null && { output: cutText(output, shownCharacters) }),
+    ...(output !== null && { output: headOf(output, shownCharacters) }),
     ...(error !== null && { error }),
     ...(now?.progress !== undefined && !isOver(state) && { progress: now.progress }),
     ...(startedAtMs !== null && { attempt }),

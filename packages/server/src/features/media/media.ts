@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { MediaId, type MediaInfo } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { recordAudit } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
@@ -36,8 +36,6 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 const maxUploads = 32;
 const maxUploadsPerPrincipal = maxUploads / 2;
-
-const isAdmin = (call: CallContext): boolean => call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
 
 /** One for what is missing, foreign or no id at all. */
 function unknownMedium(): AppError {

@@ -1,7 +1,7 @@
 import { type MemoryEntry as WireEntry, type MemoryHit, memoryLimits, type ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
@@ -31,10 +31,7 @@ interface MethodDeps {
 
 const tenantId = 'default';
 const previewCharacters = 500;
-const isAdmin = ({ agentCaller, identity }: CallContext) =>
-  agentCaller === undefined && identity.scopes.some((scope) => scope === 'admin' || scope === '*');
-const principalOf = (call: CallContext) => call.agentCaller?.principalId ?? call.identity.principalId;
-const ownerOf = (call: CallContext) => (isAdmin(call) ? null : principalOf(call));
+const reachedOwner = (call: CallContext) => (isAdmin(call) ? null : ownerOf(call));
 
 /** Agents that a call may reach; null: all. An agent that calls reaches itself. */
 function agentsOf({ identity, agentCaller }: CallContext): readonly string[] | null {
@@ -62,7 +59,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
   function reachOf(agentId: string | undefined, call: CallContext): Reach {
     return {
       agentIds: agentId === undefined ? agentsOf(call) : [reachable(agentId, call, true)],
-      principalId: ownerOf(call),
+      principalId: reachedOwner(call),
     };
   }
 
@@ -95,13 +92,13 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
       const found = await deps.api.search({
         text: query,
         agentId: reachable(agentId, call, false),
-        principalId: ownerOf(call),
+        principalId: reachedOwner(call),
         limit,
         minScore,
         tags,
         ...(types !== undefined && { types }),
         ...(trust !== undefined && { trust }),
-        bookedOn: principalOf(call),
+        bookedOn: ownerOf(call),
         signal: call.signal,
       });
       return { results: found.map(({ entry, score, explain }): MemoryHit => ({ ...briefOf(entry), score, explain })) };

@@ -1,7 +1,7 @@
 import type { EventPayload } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
@@ -14,7 +14,7 @@ import type { ConversationTarget, Erased, Erasure, SessionReset } from './api.ts
 import { conversationRef, parseSessionKey, printSessionKey, type SessionKeyParts } from './conversation.ts';
 import { forkConversation } from './fork-store.ts';
 import type { Indexer } from './indexer.ts';
-import { type Addressing, ownerOf } from './reach.ts';
+import type { Addressing } from './reach.ts';
 import { dueReset, resetRuleOf } from './reset-policy.ts';
 import { countCompaction } from './reset-store.ts';
 import { type Archival, type ConversationRow, findConversation } from './store.ts';

@@ -1,5 +1,5 @@
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { isAdmin, ownerOf, type CallContext } from '../../kernel/call-context.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { ConversationAddress } from '../turns/api.ts';
 import { conversationRef, parseSessionKey, printSessionKey } from './conversation.ts';
@@ -7,12 +7,6 @@ import { type ConversationRow, findConversation, findConversationsByKey, type Re
 
 /** One text for unknown and foreign alike: the answer must not tell them apart. */
 export const notFound = () => new AppError('not_found', 'Conversation not found');
-
-export const isAdmin = (call: CallContext) =>
-  call.agentCaller === undefined && call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
-
-/** Who owns what a call makes, and whose partition its keys mean. */
-export const ownerOf = (call: CallContext) => call.agentCaller?.principalId ?? call.identity.principalId;
 
 /** What a call may see: an agent its own conversations of the principal it works for, a token its own, an admin all; within the agents of the token. */
 export function reachOf(call: CallContext): Reach {

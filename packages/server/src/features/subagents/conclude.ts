@@ -11,7 +11,8 @@ import type { MediaLibrary } from '../media/api.ts';
 import type { TurnOutcome } from '../turns/api.ts';
 import type { RunEnding } from './api.ts';
 import type { AgentToAgentConfig } from './config.ts';
-import { detectResult, keepEnds, takeStart } from './result.ts';
+import { headOf } from '../../kernel/cut-text.ts';
+import { detectResult, keepEnds } from './result.ts';
 import type { RunRow } from './row.ts';
 
 export interface ConcludeDeps {
@@ -51,7 +52,7 @@ export async function conclude(
       runId: row.id,
       state: 'failed',
       endReason: stopped === 'watchdog' ? 'watchdog_timeout' : 'failed',
-      errorKind: stopped === 'watchdog' ? 'watchdog_timeout' : takeStart(outcome.failure?.kind ?? outcome.finishReason, 64),
+      errorKind: stopped === 'watchdog' ? 'watchdog_timeout' : headOf(outcome.failure?.kind ?? outcome.finishReason, 64),
       summary: text === null ? null : keepEnds(text, maxSummaryCharacters),
       resultText: text === null ? null : keepEnds(text, maxResultCharacters),
       resultRefJson: null,
@@ -81,7 +82,7 @@ export function failure(
     runId,
     state: 'failed',
     endReason: how.endReason ?? 'failed',
-    errorKind: takeStart(how.errorKind, 64),
+    errorKind: headOf(how.errorKind, 64),
     summary: null,
     resultText: null,
     resultRefJson: null,
@@ -115,7 +116,7 @@ async function condense(deps: ConcludeDeps, row: RunRow, text: string, signal: A
       signal,
     });
     const condensed = answer.text.trim();
-    return answer.finish === 'stop' && condensed !== '' ? takeStart(condensed, maxSummaryCharacters) : undefined;
+    return answer.finish === 'stop' && condensed !== '' ? headOf(condensed, maxSummaryCharacters) : undefined;
   } catch (error) {
     deps.log.warn({ err: error, runId: row.id }, 'The result of a sub-agent could not be condensed; its beginning and its end are told');
     return undefined;
@@ -158,7 +159,7 @@ async function keepFile(
       ref: `/media/${mediaId}`,
       kind: facts.kind,
       bytes: bytes.length,
-      preview: takeStart(text, maxPreview),
+      preview: headOf(text, maxPreview),
       expiresAt,
       ...(rows !== undefined && { rows }),
       ...(schema !== undefined && { schema: [...schema] }),

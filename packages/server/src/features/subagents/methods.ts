@@ -1,6 +1,6 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow, recordAudit } from '../../kernel/audit.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { AuditRow } from '../../kernel/db/audit.ts';
 import type { Db } from '../../kernel/db/db.ts';
@@ -9,7 +9,7 @@ import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import type { SpawnGate } from './gate.ts';
 import { findRuns, listRuns } from './list-store.ts';
-import { isAdmin, isRequester, notRunning, reachOf, unknownRun } from './reach.ts';
+import { isRequester, notRunning, reachOf, unknownRun } from './reach.ts';
 import { isEnded, type RunRow } from './row.ts';
 import type { createSpawn } from './spawn.ts';
 import type { createSteer } from './steer.ts';

@@ -3,7 +3,8 @@ import { parseJson } from '../../kernel/json.ts';
 import { countTokens } from '../../llm/count-tokens.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import type { TurnNews } from '../turns/api.ts';
-import { keepEnds, takeStart } from './result.ts';
+import { headOf } from '../../kernel/cut-text.ts';
+import { keepEnds } from './result.ts';
 import type { RunRow } from './row.ts';
 
 /** Runs that one turn is told of. */
@@ -12,9 +13,9 @@ export const newsAtOnce = 16;
 const newsCharacters = 64_000;
 const taskCharacters = 200;
 
-const oneLine = (text: string) => takeStart(text.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim(), taskCharacters);
+const oneLine = (text: string) => headOf(text.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim(), taskCharacters);
 
-function headOf(row: RunRow): string {
+function headlineOf(row: RunRow): string {
   const seconds = Math.max(0, Math.round(((row.endedAtMs ?? 0) - (row.startedAtMs ?? row.queuedAtMs)) / 1000));
   const how = row.state === 'completed' ? 'completed' : `failed (${row.errorKind ?? row.endReason ?? 'unknown'})`;
   return `Sub-agent ${row.id} ${how}, after ${seconds} s`;
@@ -23,7 +24,7 @@ function headOf(row: RunRow): string {
 /** The end of a run that did not do its work. Its task is the reader's own words, unless a sub-agent asked for it: those would be fenced. */
 export function failureNote(row: RunRow): string {
   const task = row.parentRunId === null ? ` Its task: ${JSON.stringify(oneLine(row.task))}.` : '';
-  return `[${headOf(row)}.${task} No result came.]`;
+  return `[${headlineOf(row)}.${task} No result came.]`;
 }
 
 /** What a run said, as far as there is room; the rest can be read. */
@@ -45,7 +46,7 @@ export function writeNews(rows: readonly RunRow[], maxTokens: number, fence: (te
   const parts = rows.map((row) => {
     if (row.state !== 'completed') return failureNote(row);
     const { text, more } = resultOf(row, maxTokens, room);
-    const told = `${headOf(row)}. What it was asked and what it reports:`;
+    const told = `${headlineOf(row)}. What it was asked and what it reports:`;
     const fenced = fence(`Task: ${oneLine(row.task)}\n\n${text === '' ? '(nothing)' : text}`, { source: 'sub-agent', run: row.id });
     return [told, fenced, ...(more === undefined ? [] : [more])].join('\n');
   });
@@ -57,5 +58,5 @@ export function inboxText(row: RunRow): string {
   const ref = row.resultRefJson === null ? undefined : ResultRef.parse(parseJson(row.resultRefJson));
   const whole = ref === undefined ? [] : [`The whole result (${ref.bytes} bytes, ${ref.kind}): ${ref.ref}`];
   const said = row.state === 'completed' ? [row.summary ?? '(nothing)'] : [];
-  return [`${headOf(row)}: ${oneLine(row.task)}`, ...said, ...whole].join('\n\n');
+  return [`${headlineOf(row)}: ${oneLine(row.task)}`, ...said, ...whole].join('\n\n');
 }

@@ -1,12 +1,6 @@
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { isAdmin, type CallContext } from '../../kernel/call-context.ts';
 import type { RunRow } from './row.ts';
-
-export const isAdmin = (call: CallContext) =>
-  call.agentCaller === undefined && call.identity.scopes.some((scope) => scope === 'admin' || scope === '*');
-
-/** Who owns what a call makes. */
-export const ownerOf = (call: CallContext) => call.agentCaller?.principalId ?? call.identity.principalId;
 
 /** The runs that a call may see: an agent those that its own conversation asked for, a token those of its principal, an admin all; within the agents of the token. */
 export interface RunReach {

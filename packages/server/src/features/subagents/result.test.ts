@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { detectResult, keepEnds, takeEnd, takeStart } from './result.ts';
+import { tailOf, headOf } from '../../kernel/cut-text.ts';
+import { detectResult, keepEnds } from './result.ts';
 
 test('tells json, jsonl, csv, html and text apart, and counts what has rows', () => {
   expect(detectResult('[{"a":1,"b":2},{"a":3}]')).toEqual({ kind: 'json', rows: 2, schema: ['a', 'b'] });
@@ -13,9 +14,9 @@ test('tells json, jsonl, csv, html and text apart, and counts what has rows', ()
 });
 
 test('cuts between code points and keeps both ends', () => {
-  expect(takeStart('ab😀cd', 3)).toBe('ab');
-  expect(takeEnd('ab😀cd', 3)).toBe('cd');
-  expect(takeStart('abc', 3)).toBe('abc');
+  expect(headOf('ab😀cd', 3)).toBe('ab');
+  expect(tailOf('ab😀cd', 3)).toBe('cd');
+  expect(headOf('abc', 3)).toBe('abc');
   const text = `${'😀'.repeat(1500)}${'é'.repeat(1500)}`;
   const kept = keepEnds(text, 2000);
   expect(kept.length).toBeLessThanOrEqual(2000);

@@ -1,4 +1,5 @@
 import type { ResultRef } from '@gatehouse/contract';
+import { headOf, tailOf } from '../../kernel/cut-text.ts';
 import { parseJson } from '../../kernel/json.ts';
 
 type Kind = Exclude<ResultRef['kind'], 'binary'>;
@@ -55,7 +56,7 @@ function asCsv(text: string): ResultFacts | undefined {
     return {
       kind: 'csv',
       rows: lines.length - 1,
-      schema: names.slice(0, maxNames).map((name) => takeStart(unquoted(name.trim()), maxNameCharacters)),
+      schema: names.slice(0, maxNames).map((name) => headOf(unquoted(name.trim()), maxNameCharacters)),
     };
   }
   return undefined;
@@ -79,7 +80,7 @@ function schemaOf(value: unknown): { schema?: readonly string[] } {
   return {
     schema: Object.keys(value)
       .slice(0, maxNames)
-      .map((name) => takeStart(name, maxNameCharacters)),
+      .map((name) => headOf(name, maxNameCharacters)),
   };
 }
 
@@ -91,24 +92,6 @@ function parsed(text: string): unknown {
   }
 }
 
-/** At most so many characters from the beginning, and no half of one. */
-export function takeStart(text: string, length: number): string {
-  if (text.length <= length) return text;
-  return text.slice(0, isHighSurrogate(text, length - 1) ? length - 1 : length);
-}
-
-/** At most so many characters from the end, and no half of one. */
-export function takeEnd(text: string, length: number): string {
-  if (text.length <= length) return text;
-  const from = text.length - length;
-  return text.slice(isHighSurrogate(text, from - 1) ? from + 1 : from);
-}
-
-function isHighSurrogate(text: string, index: number): boolean {
-  const code = text.charCodeAt(index);
-  return code >= 0xd8_00 && code <= 0xdb_ff;
-}
-
 const gap = '\n[…]\n';
 
 /** The first 60 % and the last 40 % of what there is room for. */
@@ -116,5 +99,5 @@ export function keepEnds(text: string, length: number): string {
   if (text.length <= length) return text;
   const room = Math.max(0, length - gap.length);
   const head = Math.ceil(room * 0.6);
-  return `${takeStart(text, head)}${gap}${takeEnd(text, room - head)}`;
+  return `${headOf(text, head)}${gap}${tailOf(text, room - head)}`;
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { parseJson } from '../../kernel/json.ts';
 import { SubAgentTelemetry } from '@gatehouse/contract';
-import { takeStart } from './result.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import type { RunRow, Told } from './row.ts';
 
 const shownTask = 200;
@@ -23,7 +23,7 @@ export function createRunEvents({ bus, clock }: { readonly bus: EventBus; readon
 
   return {
     spawned(row: RunRow): void {
-      bus.emit('session:sub_agent_spawned', { ...about(row), task: takeStart(row.task, shownTask) }, row.principalId);
+      bus.emit('session:sub_agent_spawned', { ...about(row), task: headOf(row.task, shownTask) }, row.principalId);
     },
     queued(row: RunRow, at: { readonly queuePosition: number; readonly activeChildren: number; readonly maxChildren: number }): void {
       bus.emit('session:sub_agent_spawn_queued', { ...about(row), ...at }, row.principalId);

@@ -6,7 +6,7 @@ import type { Accepted, RunAcceptance } from './acceptance.ts';
 import type { RunEnd, RunRequest, SubagentsApi } from './api.ts';
 import type { SpawnGate } from './gate.ts';
 import { type PlanDeps, planRun } from './plan-run.ts';
-import { takeStart } from './result.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import { isEnded, type RunRow } from './row.ts';
 import type { RunEvents } from './run-events.ts';
 import { findRun } from './store.ts';
@@ -101,7 +101,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
       conversationRef: row.conversationRef,
       completion,
       telemetry: telemetryOf(row),
-      text: takeStart(row.resultText ?? '', config.graphMaxResultLength),
+      text: headOf(row.resultText ?? '', config.graphMaxResultLength),
     };
   }
 

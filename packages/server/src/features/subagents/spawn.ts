@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type EventPayload, type Params, type ResultInput, ToolPolicy } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
@@ -16,8 +16,8 @@ import type { Accepted, RunAcceptance } from './acceptance.ts';
 import { writeBrief } from './brief.ts';
 import type { SpawnGate } from './gate.ts';
 import { announceToCaller, type PlanDeps, planRun, type RunWish, toInbox } from './plan-run.ts';
-import { ownerOf } from './reach.ts';
-import { takeEnd } from './result.ts';
+import { tailOf } from '../../kernel/cut-text.ts';
+
 import type { RunEvents } from './run-events.ts';
 import { findRun } from './store.ts';
 
@@ -170,7 +170,7 @@ export function createSpawn(deps: SpawnDeps) {
       .said({ conversationRef: ref, offset: Math.max(0, total - saidMessages), limit: saidMessages }, call)
       .catch(noHistory);
     let text = messages.map(({ role, content }) => `${role}: ${content}`).join('\n\n');
-    while (countTokens(text) > parentSummaryMaxTokens) text = takeEnd(text, Math.floor(text.length * 0.8));
+    while (countTokens(text) > parentSummaryMaxTokens) text = tailOf(text, Math.floor(text.length * 0.8));
     return text === '' ? undefined : text;
   }
 

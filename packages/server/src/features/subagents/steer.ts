@@ -12,7 +12,7 @@ import type { AgentToAgentConfig } from './config.ts';
 import type { SpawnGate } from './gate.ts';
 import { readOptions } from './options.ts';
 import { notRunning } from './reach.ts';
-import { takeStart } from './result.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import type { RunRow } from './row.ts';
 import type { RunEvents } from './run-events.ts';
 import type { Runner } from './runner.ts';
@@ -88,7 +88,7 @@ export function createSteer(deps: SteerDeps) {
     // A node of a graph belongs to its graph, which would know nothing of another run.
     if (row.graphId !== null)
       throw new AppError('precondition_failed', 'The run of a graph cannot be replaced; set security.agentToAgent.steerInject');
-    const next = deps.again(row, { task: takeStart(message, taskCharacters), message: `${instead}\n\n${fenced}` });
+    const next = deps.again(row, { task: headOf(message, taskCharacters), message: `${instead}\n\n${fenced}` });
     const done = await db.write(deps.replace, { ...when, next });
     if (typeof done === 'string') throw refuse(done, row);
     await deps.stopped(done.ended);

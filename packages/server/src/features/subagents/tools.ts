@@ -12,7 +12,7 @@ import { findRuns, listRuns } from './list-store.ts';
 import type { SubagentMethods } from './methods.ts';
 import { failureNote, resultOf } from './news.ts';
 import { reachOf, unknownRun } from './reach.ts';
-import { takeStart } from './result.ts';
+import { headOf } from '../../kernel/cut-text.ts';
 import { isEnded, type RunRow } from './row.ts';
 import type { createSpawn } from './spawn.ts';
 import type { createWait } from './wait.ts';
@@ -135,7 +135,7 @@ export function createSubagentTools({ db, clock, config, agents, media, methods,
     const lines = rows.map((row) => {
       const seconds = Math.round(runtimeOf(row, clock.now()) / 1000);
       const how = row.state === 'failed' ? `failed (${row.errorKind ?? row.endReason ?? 'unknown'})` : row.state;
-      return `${row.id} ${how}, ${seconds} s, agent ${row.agentId}: ${JSON.stringify(takeStart(row.task, shownTask))}`;
+      return `${row.id} ${how}, ${seconds} s, agent ${row.agentId}: ${JSON.stringify(headOf(row.task, shownTask))}`;
     });
     return { content: lines.join('\n'), outside };
   }
@@ -184,7 +184,7 @@ export function createSubagentTools({ db, clock, config, agents, media, methods,
       if (row === undefined) throw unknownRun(runId);
       if (!isEnded(row)) throw new AppError('precondition_failed', 'runId: it has not ended yet', { param: 'runId' });
       const text = (await wholeOf(row)) ?? row.resultText ?? '';
-      const part = takeStart(text.slice(offset), limit);
+      const part = headOf(text.slice(offset), limit);
       const left = Math.max(0, text.length - offset - part.length);
       return {
         content: `${part}\n[characters ${offset} to ${offset + part.length} of ${text.length}${left === 0 ? '' : `, ${left} more`}]`,

@@ -1,10 +1,10 @@
 import type { ResultInput } from '@gatehouse/contract';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import { findRuns, listRuns } from './list-store.ts';
 import { markSeen } from './news-store.ts';
-import { isAdmin, isRequester, reachOf } from './reach.ts';
+import { isRequester, reachOf } from './reach.ts';
 import { isEnded, type RunRow } from './row.ts';
 import { completionFacts, completionOf } from './view.ts';
 import type { Waiters } from './waiters.ts';

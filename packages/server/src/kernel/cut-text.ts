@@ -1,0 +1,17 @@
+/** At most so many UTF-16 units from the beginning of a text, and no half of a character. */
+export function headOf(text: string, length: number): string {
+  if (text.length <= length) return text;
+  return text.slice(0, isHighSurrogate(text, length - 1) ? length - 1 : length);
+}
+
+/** At most so many UTF-16 units from the end of a text, and no half of a character. */
+export function tailOf(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const from = text.length - length;
+  return text.slice(isHighSurrogate(text, from - 1) ? from + 1 : from);
+}
+
+function isHighSurrogate(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
+  return code >= 0xd800 && code <= 0xdbff;
+}
