@@ -1,8 +1,8 @@
 import { enterRoot, issueLease } from './features/autonomy/store.ts';
-import type { WorkClaim } from './features/durable/api.ts';
 import { acceptWork, holdsWork } from './features/durable/store.ts';
-import type { Accepted, RunAcceptance } from './features/subagents/acceptance.ts';
-import { isEnded, type RunRow } from './features/subagents/row.ts';
+import type { Accepted, RunAcceptance, RunBegin } from './features/subagents/acceptance.ts';
+import { isEnded } from './features/subagents/row.ts';
+import { readSteers, type SteerRow } from './features/subagents/steer-store.ts';
 import { countOpen, findKey, insertRun, keepKey, markRunning, readRun } from './features/subagents/store.ts';
 import { AppError } from './kernel/app-error.ts';
 import { operation, type Tx } from './kernel/db/operation.ts';
@@ -41,11 +41,8 @@ export async function acceptWithin(tx: Tx, { row, work, lease, root, key, limits
   return { isNew: true, activeChildren: Math.min(open, children), queuePosition: Math.max(0, open - children + 1) };
 }
 
-/** A place is free for the run; undefined when the claim is another's, or it has ended. */
-export const beginRun = operation(
-  'subagents.begin',
-  async (tx, { claim, runId, atMs }: { readonly claim: WorkClaim; readonly runId: string; readonly atMs: number }): Promise<RunRow | undefined> => {
-    if (!(await holdsWork(tx, claim))) return undefined;
-    return (await markRunning(tx, { id: runId, atMs })) ? readRun(tx, runId) : undefined;
-  },
-);
+/** A place is free for the run; gives the messages that wait for it. Undefined when the claim is another's, or it has ended. */
+export const beginRun = operation('subagents.begin', async (tx, { claim, runId, atMs }: RunBegin): Promise<readonly SteerRow[] | undefined> => {
+  if (!(await holdsWork(tx, claim))) return undefined;
+  return (await markRunning(tx, { id: runId, atMs })) ? readSteers(tx, runId) : undefined;
+});

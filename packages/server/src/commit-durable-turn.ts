@@ -3,7 +3,7 @@ import { keepAlongside } from './commit-turn.ts';
 import { holdsWork, retryWork, settleWork } from './features/durable/store.ts';
 import { addMessages, growUsage } from './features/sessions/store.ts';
 import { takeSteers } from './features/subagents/steer-store.ts';
-import type { DurableCommit, DurableOpening } from './features/turns/durable.ts';
+import type { DurableCommit, DurableCommitted, DurableOpening } from './features/turns/durable.ts';
 import type { Checkpoint, DurableOf, ReserveInput } from './features/turns/ledger.ts';
 import {
   addDurableTurn,
@@ -61,30 +61,27 @@ export const reserveForDurable = operation('turns.reserveDurable', async (tx, { 
 });
 
 /** The end of a durable turn with the end of its work, all or none; of a stale owner only the calls that it made are booked. */
-export const commitDurableTurn = operation(
-  'turns.commitDurable',
-  async (tx, input: DurableCommit): Promise<{ readonly settled: boolean; readonly created: boolean }> => {
-    const { claim, turn, calls, conversation, settlement, audit, alongside } = input;
-    const { id, owner, fence } = claim;
-    const settled =
-      settlement.state === 'accepted'
-        ? await retryWork(tx, { id, owner, fence, errorKind: settlement.errorKind, notBeforeMs: settlement.notBeforeMs })
-        : await settleWork(tx, { id, owner, fence, ...settlement, atMs: turn.endedAtMs ?? 0 });
-    if (!settled || conversation === null) await book(tx, input, calls);
-    if (!settled) return { settled, created: false };
-    await recordTurn(tx, turn, conversation === null ? [] : calls, turn.conversationRef);
-    let created = false;
-    if (conversation !== null) {
-      ({ created } = await addMessages(tx, conversation));
-      const sums = await linkCalls(tx, { turnId: turn.id, conversationRef: turn.conversationRef });
-      await growUsage(tx, { ref: turn.conversationRef, ...sums });
-    }
-    await dropLedger(tx, turn.id);
-    await keepAlongside(tx, alongside);
-    if (audit !== undefined) await appendAudit(tx, audit);
-    return { settled, created };
-  },
-);
+export const commitDurableTurn = operation('turns.commitDurable', async (tx, input: DurableCommit): Promise<DurableCommitted> => {
+  const { claim, turn, calls, conversation, settlement, audit, alongside } = input;
+  const { id, owner, fence } = claim;
+  const settled =
+    settlement.state === 'accepted'
+      ? await retryWork(tx, { id, owner, fence, errorKind: settlement.errorKind, notBeforeMs: settlement.notBeforeMs })
+      : await settleWork(tx, { id, owner, fence, ...settlement, atMs: turn.endedAtMs ?? 0 });
+  if (!settled || conversation === null) await book(tx, input, calls);
+  if (!settled) return { settled, created: false };
+  await recordTurn(tx, turn, conversation === null ? [] : calls, turn.conversationRef);
+  let created = false;
+  if (conversation !== null) {
+    ({ created } = await addMessages(tx, conversation));
+    const sums = await linkCalls(tx, { turnId: turn.id, conversationRef: turn.conversationRef });
+    await growUsage(tx, { ref: turn.conversationRef, ...sums });
+  }
+  await dropLedger(tx, turn.id);
+  const endedRun = await keepAlongside(tx, alongside);
+  if (audit !== undefined) await appendAudit(tx, audit);
+  return { settled, created, ...(endedRun !== undefined && { endedRun }) };
+});
 
 async function book(tx: Tx, { turnId, agentId, principalId, conversationRef }: DurableOf, calls: readonly ModelCallRow[]): Promise<void> {
   if (calls.length === 0) return;

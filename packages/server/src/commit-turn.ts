@@ -6,6 +6,7 @@ import type { AlongsideRows } from './features/turns/api.ts';
 import { recordTurn, type TurnCommit, type TurnOpening } from './features/turns/store.ts';
 import { endRun } from './end-run.ts';
 import { markTold } from './features/subagents/news-store.ts';
+import type { EndedRun } from './features/subagents/row.ts';
 import { operation, type Tx } from './kernel/db/operation.ts';
 import { keepSend } from './send-work.ts';
 
@@ -22,12 +23,12 @@ export const commitTurn = operation('turns.commit', async (tx, input: TurnCommit
   return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
 });
 
-/** What the caller of a turn keeps with it. */
-export async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Promise<void> {
+/** What the caller of a turn keeps with it; gives the run that it ended. */
+export async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Promise<EndedRun | undefined> {
   if (rows?.response !== undefined) await keepResponse(tx, rows.response);
   if (rows?.receipt !== undefined) await keepReceipt(tx, rows.receipt);
   if (rows?.tasks !== undefined) await markTasks(tx, rows.tasks);
-  if (rows?.runEnd !== undefined) await endRun(tx, rows.runEnd);
   if (rows?.news !== undefined) await markTold(tx, rows.news);
   if (rows?.send !== undefined) await keepSend(tx, rows.send);
+  return rows?.runEnd === undefined ? undefined : endRun(tx, rows.runEnd);
 }

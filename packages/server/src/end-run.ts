@@ -6,8 +6,8 @@ import { acceptWork, cancelWork } from './features/durable/store.ts';
 import { addMessages, growUsage } from './features/sessions/store.ts';
 import type { RunEnding } from './features/subagents/api.ts';
 import { markTold, passNewsOn } from './features/subagents/news-store.ts';
-import { isEnded, type RunRow } from './features/subagents/row.ts';
-import { closeRun, openRunsOfRoot, readRun, silence, subtreeOf } from './features/subagents/store.ts';
+import { type EndedRun, isEnded, type RunRow } from './features/subagents/row.ts';
+import { closeRun, openRunsOfRoot, readRun, readSeen, silence, subtreeOf } from './features/subagents/store.ts';
 import { announceWork } from './features/subagents/work-kind.ts';
 import type { TurnTotals } from './features/turns/ledger.ts';
 import { abandonTurn, findDurableTurn, type LeftTurn, linkCalls } from './features/turns/ledger-store.ts';
@@ -19,19 +19,19 @@ import { encodeToolColumn } from './runtime/stored-message.ts';
 
 /**
  * Ends a run, in the transaction that ends its work: its row, its lease, its part of the root, and the work that tells of it.
- * The row as it is then; undefined when it had ended before.
+ * Gives the run as it is then; undefined when it had ended before.
  */
-export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: RunEnding): Promise<RunRow | undefined> {
+export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: RunEnding): Promise<EndedRun | undefined> {
   const { state, atMs } = closing;
-  if (!(await closeRun(tx, { id: runId, ...closing }))) return undefined;
-  const row = await readRun(tx, runId);
+  const row = await closeRun(tx, { id: runId, ...closing });
   if (row === undefined) return undefined;
   await endLease(tx, { leaseId: row.leaseId, atMs });
   await leaveRoot(tx, { rootRunId: row.rootRunId, piece: 'run', failed: state === 'failed', tokens, costNano, atMs });
-  const tellNow = [row.id, ...(await passNewsOn(tx, row))];
-  if (row.announceTo === 'none') await markTold(tx, { runIds: tellNow, as: 'none' });
-  if (row.announceTo === 'conversation' || row.announceTo === 'inbox') for (const id of tellNow) await acceptAnnouncement(tx, id, row.agentId, atMs);
-  return row;
+  const passedOn = await passNewsOn(tx, row);
+  if (row.announceTo === 'none') await markTold(tx, { runIds: passedOn, as: 'none' });
+  if (row.announceTo === 'conversation' || row.announceTo === 'inbox')
+    for (const id of [row.id, ...passedOn]) await acceptAnnouncement(tx, id, row.agentId, atMs);
+  return { row, seen: await readSeen(tx, runId) };
 }
 
 async function acceptAnnouncement(tx: Tx, runId: string, agentId: string, atMs: number): Promise<void> {
@@ -47,7 +47,7 @@ export interface RunFinish {
 const workEnds: Readonly<Record<RunEnding['state'], WorkEnd>> = { completed: 'done', failed: 'failed' };
 
 /** Ends a run whose turn did not; undefined when the claim is another's, or it had ended before. */
-export const finishRun = operation('subagents.finish', async (tx, { claim, ending }: RunFinish): Promise<RunRow | undefined> => {
+export const finishRun = operation('subagents.finish', async (tx, { claim, ending }: RunFinish): Promise<EndedRun | undefined> => {
   const { id, owner, fence } = claim;
   const { state, errorKind, atMs } = ending;
   const settled = await settleWithoutTurn(tx, { id, owner, fence, state: workEnds[state], errorKind, atMs });
@@ -70,7 +70,7 @@ export interface RunKill {
 
 /**
  * Ends runs with everything that they delegated, in one commit that also ends their work: whoever has it can write nothing
- * any more. Only then are they stopped. Gives the rows of those that it ended.
+ * any more. Only then are they stopped. Gives those that it ended.
  */
 export const killRuns = operation('subagents.kill', async (tx, kill: RunKill) => {
   const ended = await killWithin(tx, kill);
@@ -79,13 +79,13 @@ export const killRuns = operation('subagents.kill', async (tx, kill: RunKill) =>
 });
 
 /** Part of `killRuns` and of a steer that begins anew. */
-export async function killWithin(tx: Tx, { which, endReason, errorKind, told, atMs }: RunKill): Promise<RunRow[]> {
+export async function killWithin(tx: Tx, { which, endReason, errorKind, told, atMs }: RunKill): Promise<EndedRun[]> {
   // What ended by itself meanwhile has had its end, and whatever it left behind goes on.
   const heads: string[] = [];
   for (const id of await headsOf(tx, which)) if ((await openRun(tx, id)) !== undefined) heads.push(id);
   const ids = new Set<string>();
   for (const head of heads) for (const id of await subtreeOf(tx, head)) ids.add(id);
-  const ended: RunRow[] = [];
+  const ended: EndedRun[] = [];
   // First nobody is told of what goes with the others.
   for (const id of ids) if (!told || !heads.includes(id)) await silence(tx, id);
   for (const id of ids) {

@@ -1,7 +1,7 @@
 import { acceptWithin } from './accept-run.ts';
 import { killWithin } from './end-run.ts';
 import type { RunAcceptance } from './features/subagents/acceptance.ts';
-import type { RunRow } from './features/subagents/row.ts';
+import type { EndedRun } from './features/subagents/row.ts';
 import { addSteer, allowSteer } from './features/subagents/steer-store.ts';
 import { readRun } from './features/subagents/store.ts';
 import { operation } from './kernel/db/operation.ts';
@@ -33,7 +33,7 @@ export const injectSteer = operation(
 /** Ends a run with all that it delegated, and begins another in its place, in one commit. */
 export const replaceRun = operation(
   'subagents.replace',
-  async (tx, { runId: id, next, ...when }: Steering & { readonly next: RunAcceptance }): Promise<NotSteered | { readonly ended: RunRow[] }> => {
+  async (tx, { runId: id, next, ...when }: Steering & { readonly next: RunAcceptance }): Promise<NotSteered | { readonly ended: EndedRun[] }> => {
     const row = await readRun(tx, id);
     if (row === undefined || row.endedAtMs !== null) return 'not_running';
     if (!(await allowSteer(tx, { id, ...when }))) return 'too_soon';

@@ -84,7 +84,6 @@ import { subagentMigrations } from './features/subagents/migrations.ts';
 import { finishRun, killRuns } from './end-run.ts';
 import { subagentListOperations } from './features/subagents/list-store.ts';
 import { newsOperations } from './features/subagents/news-store.ts';
-import { steerOperations } from './features/subagents/steer-store.ts';
 import { subagentRunOperations } from './features/subagents/store.ts';
 import { sweepOperations } from './features/subagents/sweep-store.ts';
 import { injectSteer, replaceRun } from './steer-run.ts';
@@ -123,7 +122,6 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...subagentRunOperations,
   ...subagentListOperations,
   ...newsOperations,
-  ...steerOperations,
   ...sweepOperations,
   acceptRun,
   beginRun,

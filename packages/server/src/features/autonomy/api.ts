@@ -71,6 +71,8 @@ export interface AutonomyApi {
   rootOf(call: CallContext): string;
   /** When a lease that is issued now expires. */
   leaseUntilMs(): number;
+  /** A lease that is issued for a run that begins at once: until it is forgotten the turn of the run need not look it up. Gives how to forget it. */
+  issuing(lease: NewLease): () => void;
   /** The lease that a script shows, read anew each time; undefined when there is none that holds. */
   leaseOf(bearerDigest: string): Promise<HeldLease | undefined>;
   /** Counts the cost of one model call against the root's budget; false once it is used up and nothing more may begin. */

@@ -9,7 +9,7 @@ import type { Refused, TurnBudget } from '../../runtime/turn-budget.ts';
 import type { GatedCall, GateAnswer } from '../../runtime/tool-gate.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { InboxMessage } from '../inbox/api.ts';
-import type { AutonomyApi, HeldLease, RootStop, Standing, TurnAutonomy } from './api.ts';
+import type { AutonomyApi, HeldLease, NewLease, RootStop, Standing, TurnAutonomy } from './api.ts';
 import type { AutonomyConfig } from './config.ts';
 import { Guards } from './guards.ts';
 import { keepAlive } from './keep-alive.ts';
@@ -63,6 +63,8 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const { db, clock, log, config } = deps;
   const roots = new LiveRoots(config.guards.budget, clock);
   const leases = new Map<string, HeldLease>();
+  /** Of runs that begin with their acceptance. */
+  const issued = new Map<string, NewLease>();
   /** Leases of runs whose turns run. */
   const running = new Set<string>();
   const atMs = clock.now();
@@ -91,23 +93,26 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const isStopped = ({ rootRunId, run }: CallingTurn): boolean =>
     stopped.roots.has(rootRunId) || (run !== undefined && stopped.leases.has(run.leaseId));
 
+  const holds = (lease: Pick<HeldLease, 'id' | 'rootRunId'>) => !stopped.leases.has(lease.id) && !stopped.roots.has(lease.rootRunId);
+
   function heldBy(row: LeaseRow | undefined): HeldLease | undefined {
-    if (row === undefined || stopped.leases.has(row.id) || stopped.roots.has(row.rootRunId)) return undefined;
-    return { ...row, caps: parseCaps(row.caps) };
+    return row !== undefined && holds(row) ? { ...row, caps: parseCaps(row.caps) } : undefined;
   }
 
   /** Of most runs it was issued a moment ago; only one that waited for long is renewed, which costs a commit. */
-  async function leaseOfRun(id: string): Promise<LeaseRow | undefined> {
+  async function leaseOfRun(id: string): Promise<HeldLease | undefined> {
     const expiresAtMs = api.leaseUntilMs();
+    const isYoung = (lease: Pick<HeldLease, 'expiresAtMs'>) => lease.expiresAtMs - clock.now() > (expiresAtMs - clock.now()) / 2;
+    const fresh = issued.get(id);
+    if (fresh !== undefined && isYoung(fresh)) return holds(fresh) ? fresh : undefined;
     const row = await db.read(findLease, { id });
-    const isYoung = row === undefined || row.expiresAtMs - clock.now() > (expiresAtMs - clock.now()) / 2;
-    return isYoung ? row : db.write(beginLease, { id, expiresAtMs });
+    return heldBy(row === undefined || isYoung(row) ? row : await db.write(beginLease, { id, expiresAtMs }));
   }
 
   async function begin({ rootRunId, run }: CallingTurn): Promise<void> {
     if (run !== undefined) {
       running.add(run.leaseId);
-      const lease = heldBy(await leaseOfRun(run.leaseId));
+      const lease = await leaseOfRun(run.leaseId);
       if (lease !== undefined) leases.set(lease.id, lease);
     }
     if (roots.has(rootRunId)) return;
@@ -126,6 +131,10 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     },
     rootOf: ({ agentCaller }) => agentCaller?.turn?.rootRunId ?? newId('root-rpc').replace('_', '-'),
     leaseUntilMs: () => clock.now() + config.guards.leaseMinutes * 60_000,
+    issuing(lease) {
+      issued.set(lease.id, lease);
+      return () => void issued.delete(lease.id);
+    },
     leaseOf: async (bearerDigest) => heldBy(await db.read(findBearer, { bearerDigest, atMs: clock.now() })),
     budget: {
       spend: (rootRunId, tokens, costNano) => roots.spend(rootRunId, { tokens, nano: costNano ?? 0 }, costNano !== null),

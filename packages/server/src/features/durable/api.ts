@@ -20,6 +20,8 @@ export interface NewWork {
   readonly owed?: true;
   /** At once when absent. */
   readonly notBeforeMs?: number;
+  /** Of the process that begins with it as it is accepted (`DurableWork.begin`): it does not wait, so it needs no room. */
+  readonly claim?: { readonly owner: string; readonly leaseUntilMs: number };
   readonly atMs: number;
 }
 
@@ -50,12 +52,14 @@ export interface WorkItem extends WorkClaim {
 export type WorkOutcome =
   /** The handler called `settleWork` in a transaction of its own. */
   | 'settled'
+  /** Likewise, and not to be tried again later: nothing follows that would have to be looked for. */
+  | 'ended'
   | { readonly retryAfterMs: number; readonly errorKind: string }
   | { readonly state: WorkEnd; readonly result?: unknown; readonly errorKind?: string };
 
 /**
  * Does a piece of work; it may be called again with the same item after a crash. The signal ends it when the claim is lost
- * or the daemon stops: then whatever it returns, but for `settled`, counts for nothing. What it throws is a failed try.
+ * or the daemon stops: then whatever it returns, but for `settled` and `ended`, counts for nothing. What it throws is a failed try.
  */
 export type WorkHandler = (item: WorkItem, signal: AbortSignal) => Promise<WorkOutcome>;
 
@@ -73,6 +77,12 @@ export interface WorkLimits {
 export interface DurableWork {
   /** One handler for each kind, given before `start`. */
   handle(kind: string, handler: WorkHandler, limits: WorkLimits): void;
+  /**
+   * Accepts a piece of work by `accept`, which passes it on to `acceptWork`, and begins with it at once when there is room: its handler
+   * runs before the acceptance is committed. Its writes come after that one, share its commit, and have no effect without it, as
+   * long as each of them asks for the claim.
+   */
+  begin<T>(work: NewWork, accept: (work: NewWork) => Promise<T>): Promise<T>;
   /** After a commit with `acceptWork` of the kind. Only a hint: a sweep finds what was missed. */
   wake(kind: string): void;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */

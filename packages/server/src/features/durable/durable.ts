@@ -3,7 +3,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { DurableWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
+import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
 import { claimWork, nextWorkAt, pruneWork, releaseWork, renewWork, returnWork, type Settlement, takeOverWork } from './store.ts';
 
 export interface DurableDeps {
@@ -114,17 +114,23 @@ export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps):
     held.set(item.id, entry);
     kind.running += 1;
     entry.ended = run(kind, item, aborter.signal)
-      .catch((error: unknown) => log.error({ err: error, workId: item.id, kind: item.kind }, 'The end of a piece of work could not be stored'))
-      .finally(() => {
+      .catch((error: unknown) => {
+        log.error({ err: error, workId: item.id, kind: item.kind }, 'The end of a piece of work could not be stored');
+        return false;
+      })
+      .then((isOver) => {
         held.delete(item.id);
+        const wasFull = kind.running >= kind.limits.concurrency;
         kind.running -= 1;
         if (held.size === 0) cancelRenew();
-        sweep();
+        // A look is a read: none where nothing can have come to be due by this end.
+        if (wasFull || !isOver) sweep();
       });
     if (held.size === 1) renewLater();
   }
 
-  async function run({ handler, limits }: Kind, item: WorkItem, signal: AbortSignal): Promise<void> {
+  /** Whether nothing of it is left to be done. */
+  async function run({ handler, limits }: Kind, item: WorkItem, signal: AbortSignal): Promise<boolean> {
     if (item.resumes > maxResumes) return giveUp(limits, item, 'too_many_resumes');
     let outcome: WorkOutcome;
     try {
@@ -133,18 +139,20 @@ export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps):
       if (!signal.aborted) log.error({ err: error, workId: item.id, kind: item.kind }, 'A piece of work failed unexpectedly');
       outcome = { retryAfterMs: backoff(item.attempts), errorKind: error instanceof AppError ? error.code : 'internal' };
     }
-    if (outcome === 'settled') return;
-    if (signal.aborted) return db.write(releaseWork, claimOf(item));
-    if (!('retryAfterMs' in outcome)) {
-      await db.write(endWork, { ...claimOf(item), ...outcome, atMs: clock.now() });
-      return;
+    if (outcome === 'settled') return false;
+    if (outcome === 'ended') return true;
+    if (signal.aborted) {
+      await db.write(releaseWork, claimOf(item));
+      return false;
     }
+    if (!('retryAfterMs' in outcome)) return db.write(endWork, { ...claimOf(item), ...outcome, atMs: clock.now() });
     if (item.attempts >= limits.maxAttempts) return giveUp(limits, item, outcome.errorKind);
     const waitMs = Math.min(longestRetryMs, Math.max(0, outcome.retryAfterMs));
     await db.write(returnWork, { ...claimOf(item), errorKind: outcome.errorKind, notBeforeMs: clock.now() + waitMs });
+    return false;
   }
 
-  async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<void> {
+  async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<boolean> {
     log.error({ workId: item.id, kind: item.kind, attempts: item.attempts, resumes: item.resumes, errorKind }, 'A piece of work is given up');
     try {
       await limits.gaveUp?.(item, errorKind);
@@ -152,6 +160,11 @@ export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps):
       // Without effect when the feature settled it.
       await db.write(endWork, { ...claimOf(item), state: 'failed', errorKind, atMs: clock.now() });
     }
+    return true;
+  }
+
+  function canBegin(kind: Kind | undefined, { notBeforeMs }: NewWork): kind is Kind {
+    return isStarted && !isPaused && !isStopping && kind !== undefined && kind.running < kind.limits.concurrency && notBeforeMs === undefined;
   }
 
   function renewLater(): void {
@@ -189,6 +202,14 @@ export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps):
     handle(kind, handler, limits) {
       if (isStarted || kinds.has(kind)) throw new RangeError(`the kind ${kind} of work needs one handler, given before the start`);
       kinds.set(kind, { handler, limits, running: 0 });
+    },
+    begin(work, accept) {
+      const kind = kinds.get(work.kind);
+      if (!canBegin(kind, work)) return accept(work).finally(() => api.wake(work.kind));
+      const accepted = accept({ ...work, claim: { owner: bootId, leaseUntilMs: clock.now() + leaseMs } });
+      const { id, key, agentId, payload, atMs: createdAtMs } = work;
+      begin({ id, owner: bootId, fence: 1, kind: work.kind, key, agentId, payload, attempts: 1, resumes: 0, resumed: false, createdAtMs });
+      return accepted;
     },
     wake(kind) {
       const woken = kinds.get(kind);

@@ -33,7 +33,18 @@ const rowColumns = [
   'created_at_ms as createdAtMs',
 ] as const;
 
-const insert = query<Omit<NewWork, 'payload'> & { readonly payloadJson: string; readonly notBeforeMs: number }>(({ db, p }) =>
+interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
+  readonly payloadJson: string;
+  readonly notBeforeMs: number;
+  readonly state: WorkState;
+  readonly owner: string;
+  /** Also the first try, when it is begun with its acceptance. */
+  readonly fence: 0 | 1;
+  readonly leaseUntilMs: number;
+  readonly startedAtMs: number | null;
+}
+
+const insert = query<NewWorkRow>(({ db, p }) =>
   db
     .insertInto('work_item')
     .values({
@@ -43,17 +54,17 @@ const insert = query<Omit<NewWork, 'payload'> & { readonly payloadJson: string; 
       digest: p('digest'),
       agent_id: p('agentId'),
       payload_json: p('payloadJson'),
-      state: 'accepted',
-      owner: '',
-      fence: 0,
-      lease_until_ms: 0,
-      attempts: 0,
+      state: p('state'),
+      owner: p('owner'),
+      fence: p('fence'),
+      lease_until_ms: p('leaseUntilMs'),
+      attempts: p('fence'),
       resumes: 0,
       not_before_ms: p('notBeforeMs'),
       result_json: null,
       error_kind: null,
       created_at_ms: p('atMs'),
-      started_at_ms: null,
+      started_at_ms: p('startedAtMs'),
       ended_at_ms: null,
     })
     .onConflict((conflict) => conflict.columns(['kind', 'work_key']).doNothing()),
@@ -98,16 +109,20 @@ async function hasRoom(tx: Tx, kind: string): Promise<boolean> {
   return count < maxWaiting;
 }
 
+const unclaimed = { state: 'accepted', owner: '', fence: 0, leaseUntilMs: 0, startedAtMs: null } as const;
+
 /**
  * Makes work of what came in, inside the transaction of whatever it comes with. A key that is known makes no second piece.
  * Fails with `unavailable`, before anything is written, when too much of the kind waits already.
  */
-export async function acceptWork(tx: Tx, { payload, owed, ...work }: NewWork): Promise<Acceptance> {
-  const { kind, key, digest } = work;
-  if (owed === true || (await hasRoom(tx, kind))) {
-    const row = { ...work, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? work.atMs };
+export async function acceptWork(tx: Tx, { payload, owed, claim, ...work }: NewWork): Promise<Acceptance> {
+  const { kind, key, digest, atMs } = work;
+  if (owed === true || claim !== undefined || (await hasRoom(tx, kind))) {
+    const held = claim === undefined ? unclaimed : { state: 'running' as const, fence: 1 as const, ...claim, startedAtMs: atMs };
+    const row = { ...work, ...held, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? atMs };
     if ((await tx.run(insert, row)).changes > 0) {
-      mostOf(tx).set(kind, (mostOf(tx).get(kind) ?? 0) + 1);
+      const most = mostOf(tx).get(kind);
+      if (claim === undefined && most !== undefined) mostOf(tx).set(kind, most + 1);
       return { accepted: true };
     }
   }

@@ -192,9 +192,17 @@ const changeNode = query<NodeChange & { graphId: string }>(({ db, sql, p }) =>
     .where(sql<boolean>`state in ('pending', 'running')`),
 );
 
+const ifRunning = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('graph_run')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`state = 'running'`),
+);
+
 /** Nodes of a graph that runs; false when it does not run any more, and then nothing is written. */
 export async function changeNodes(tx: Tx, graphId: string, changes: readonly NodeChange[]): Promise<boolean> {
-  if ((await tx.get(graphById, { id: graphId }))?.state !== 'running') return false;
+  if ((await tx.get(ifRunning, { id: graphId })) === undefined) return false;
   for (const change of changes) {
     const { nodeId, state, attempt, runId, stepsJson, output, error, partial, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs } =
       change;

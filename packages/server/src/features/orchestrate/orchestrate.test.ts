@@ -17,6 +17,7 @@ const autonomy: AutonomyApi = {
   standing: () => ({ profile: 'standard', caps: new Set(['orch:read', 'orch:analyze']) }),
   admit() {},
   rootOf: () => 'root-rpc-1',
+  issuing: () => () => {},
   leaseUntilMs: () => systemClock.now() + 60_000,
   leaseOf: async () => undefined,
   budget: { spend() {}, covers: () => true },

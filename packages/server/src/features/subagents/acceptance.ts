@@ -1,3 +1,4 @@
+import type { WorkClaim } from '../durable/api.ts';
 import type { RunPlan } from './plan-run.ts';
 
 /** What `acceptRun` takes. */
@@ -6,6 +7,13 @@ export interface RunAcceptance extends RunPlan {
   readonly key?: { readonly key: string; readonly digest: string; readonly maxAgeMs: number };
   /** Of runs that count: how many of the requester's may run and wait. */
   readonly limits?: { readonly children: number; readonly queued: number };
+}
+
+/** What `beginRun` takes. */
+export interface RunBegin {
+  readonly claim: WorkClaim;
+  readonly runId: string;
+  readonly atMs: number;
 }
 
 export type Accepted =

@@ -3,6 +3,8 @@ import type * as z from 'zod';
 import type { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
 
+export type { EndedRun } from './row.ts';
+
 /** What ends a run, in the transaction that ends its work. */
 export interface RunEnding {
   readonly runId: string;

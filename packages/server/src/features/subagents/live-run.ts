@@ -1,16 +1,25 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { TurnSteering } from '../../runtime/turn.ts';
 import type { Place } from './places.ts';
+import type { RunRow } from './row.ts';
 
 /** Why a run of this process is stopped. */
 export type RunStop = 'killed' | 'watchdog' | 'queue_timeout';
 
 /** A run that waits or runs in this process. */
 export class LiveRun implements TurnSteering {
+  /** Earlier messages need not be looked for: there are none. */
+  readonly isNewConversation: boolean;
   place: Place | undefined;
   stopped: RunStop | undefined;
+  /** Once it has ended: its row as it is then. */
+  ended: RunRow | undefined;
   readonly #aborter = new AbortController();
   readonly #steers: { readonly id: string; readonly text: string }[] = [];
+
+  constructor(isNewConversation: boolean) {
+    this.isNewConversation = isNewConversation;
+  }
 
   get signal(): AbortSignal {
     return this.#aborter.signal;

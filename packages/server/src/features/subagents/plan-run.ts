@@ -7,8 +7,7 @@ import type { NewWork } from '../durable/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import { readOptions, type RunOptions } from './options.ts';
-import type { RunRow, TellTo } from './row.ts';
-import type { NewRunRow } from './store.ts';
+import type { NewRunRow, RunRow, TellTo } from './row.ts';
 import { runWork } from './work-kind.ts';
 
 /** What a run is made of, whoever asks for it. */

@@ -97,4 +97,33 @@ export const runColumns = [
   'steered_at_ms as steeredAtMs',
 ] as const;
 
+/** A run that has ended, with what its end settled. */
+export interface EndedRun {
+  readonly row: RunRow;
+  /** Runs that it set going and whose ends it was shown: nobody else is told of them. */
+  readonly seen: readonly RunRow[];
+}
+
+/** What only the life of a run brings. */
+const unbegun = {
+  state: 'queued',
+  startedAtMs: null,
+  activeAtMs: null,
+  endedAtMs: null,
+  endReason: null,
+  errorKind: null,
+  summary: null,
+  resultText: null,
+  resultRefJson: null,
+  telemetryJson: null,
+  announceWorkId: null,
+  announced: 'pending',
+  seenTurnId: null,
+} as const;
+
+export type NewRunRow = Omit<RunRow, keyof typeof unbegun>;
+
+/** As it is stored. */
+export const storedRun = (row: NewRunRow): RunRow => ({ ...row, ...unbegun });
+
 export const isEnded = ({ state }: Pick<RunRow, 'state'>): boolean => state === 'completed' || state === 'failed';

@@ -5,17 +5,19 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
-import type { WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
+import type { AutonomyApi } from '../autonomy/api.ts';
+import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
+import type { Accepted, RunAcceptance, RunBegin } from './acceptance.ts';
 import type { RunEnding } from './api.ts';
 import { conclude, type ConcludeDeps, failure } from './conclude.ts';
 import { LiveRun } from './live-run.ts';
 import { authorityOf, boundsOf, readOptions } from './options.ts';
 import { Places } from './places.ts';
-import { isEnded, type RunRow } from './row.ts';
+import { type EndedRun, isEnded, type RunRow, storedRun } from './row.ts';
 import type { RunEvents } from './run-events.ts';
-import { findSteers } from './steer-store.ts';
-import { childrenTold, findRun } from './store.ts';
+import type { SteerRow } from './steer-store.ts';
+import { findRun } from './store.ts';
 import type { Waiters } from './waiters.ts';
 
 export interface RunnerDeps extends ConcludeDeps {
@@ -23,15 +25,19 @@ export interface RunnerDeps extends ConcludeDeps {
   readonly clock: Clock;
   readonly events: RunEvents;
   readonly waiters: Waiters;
+  readonly autonomy: Pick<AutonomyApi, 'issuing'>;
+  readonly durable: Pick<DurableWork, 'begin'>;
   readonly turns: Pick<TurnsApi, 'durable'>;
   /** The identity of a token as it is now; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
-  readonly wake: () => void;
+  /** Ends wait to be told. */
+  readonly wakeAnnouncements: () => void;
   /** Messages were stored. */
   readonly noticeMessages: () => void;
   readonly operations: {
-    readonly begin: Operation<{ readonly claim: WorkClaim; readonly runId: string; readonly atMs: number }, RunRow | undefined>;
-    readonly finish: Operation<{ readonly claim: WorkClaim; readonly ending: RunEnding }, RunRow | undefined>;
+    readonly accept: Operation<RunAcceptance, Accepted>;
+    readonly begin: Operation<RunBegin, readonly SteerRow[] | undefined>;
+    readonly finish: Operation<{ readonly claim: WorkClaim; readonly ending: RunEnding }, EndedRun | undefined>;
   };
 }
 
@@ -44,10 +50,12 @@ const retryMs = ({ attempts }: WorkItem) => 1000 * 2 ** attempts;
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
 
 export interface Runner {
+  /** Stores a run; it begins at once when there is a place, and in its turn otherwise. `isNewConversation`: nothing was said in its conversation. */
+  start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted>;
   readonly handler: WorkHandler;
   gaveUp(item: WorkItem, errorKind: string): Promise<void>;
   /** After the commit that ended these runs: stops what still runs of them and tells who waits. */
-  ended(rows: readonly RunRow[]): Promise<void>;
+  ended(runs: readonly EndedRun[]): void;
   live(runId: string): LiveRun | undefined;
   /** By whose rights a run acts, as they are now; undefined when they are gone. */
   identityOf(row: RunRow): Identity | undefined;
@@ -59,13 +67,43 @@ export function createRunner(deps: RunnerDeps): Runner {
   const { db, clock, events, config } = deps;
   const places = new Places({ all: config.graphMaxGlobalSubAgents, each: config.subagentContext.maxChildrenPerAgent });
   const lives = new Map<string, LiveRun>();
+  /** Runs that are being accepted: what is stored of them need not be read. */
+  const starting = new Map<string, { readonly acceptance: RunAcceptance; readonly isNewConversation: boolean }>();
+
+  async function start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted> {
+    const row = storedRun(acceptance.row);
+    async function accept(work: NewWork): Promise<Accepted> {
+      const accepted = await db.write(deps.operations.accept, { ...acceptance, work });
+      if (!('refused' in accepted) && accepted.isNew) {
+        events.spawned(row);
+        const { queuePosition, activeChildren } = accepted;
+        if (queuePosition > 0) events.queued(row, { queuePosition, activeChildren, maxChildren: acceptance.limits?.children ?? activeChildren });
+      }
+      return accepted;
+    }
+    starting.set(row.id, { acceptance, isNewConversation });
+    const accepting = deps.durable.begin(acceptance.work, accept);
+    starting.delete(row.id);
+    // Without it, what began has no claim, and may be waiting for a place.
+    const stop = () => lives.get(row.id)?.stop('killed');
+    try {
+      const accepted = await accepting;
+      if ('refused' in accepted || !accepted.isNew) stop();
+      return accepted;
+    } catch (error) {
+      stop();
+      throw error;
+    }
+  }
 
   const handler: WorkHandler = async (item, signal) => {
     const { runId } = RunWork.parse(item.payload);
-    const row = await db.read(findRun, { id: runId });
+    const { acceptance, isNewConversation = false } = starting.get(runId) ?? {};
+    const row = acceptance === undefined ? await db.read(findRun, { id: runId }) : storedRun(acceptance.row);
     if (row === undefined || isEnded(row)) return { state: 'done' };
-    const live = new LiveRun();
+    const live = new LiveRun(isNewConversation);
     lives.set(runId, live);
+    const forgetLease = acceptance === undefined ? undefined : deps.autonomy.issuing(acceptance.lease);
     try {
       return await run(row, item, live, AbortSignal.any([signal, live.signal]));
     } catch (error) {
@@ -80,6 +118,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     } finally {
       live.place?.leave();
       lives.delete(runId);
+      forgetLease?.();
     }
   };
 
@@ -91,17 +130,31 @@ export function createRunner(deps: RunnerDeps): Runner {
     } finally {
       cancelQueue();
     }
-    const begun = await db.write(deps.operations.begin, { claim: claimOf(item), runId: row.id, atMs: clock.now() });
-    // Ended meanwhile, with its work.
-    if (begun === undefined) return 'settled';
-    events.started(begun, row.startedAtMs !== null);
+    const atMs = clock.now();
+    // Not waited for: the opening of the turn comes after it and shares its commit.
+    const begun: RunRow = { ...row, state: 'running', startedAtMs: row.startedAtMs ?? atMs, activeAtMs: atMs };
+    const beginning = begin(begun, atMs, row.startedAtMs !== null, item, live);
+    beginning.catch(() => {});
     const options = readOptions(row.optionsJson);
     const cancelWatchdog = clock.after(options.timeoutMs, () => live.stop('watchdog'));
     try {
       return await runTurn(begun, options, item, live, signal);
+    } catch (error) {
+      // Ended meanwhile, with its work.
+      if (!(await beginning)) return 'settled';
+      throw error;
     } finally {
       cancelWatchdog();
     }
+  }
+
+  /** Whether it may run: whoever waits for it hears of it after its acceptance. */
+  async function begin(begun: RunRow, atMs: number, isResumed: boolean, item: WorkItem, live: LiveRun): Promise<boolean> {
+    const steers = await db.write(deps.operations.begin, { claim: claimOf(item), runId: begun.id, atMs });
+    if (steers === undefined) return false;
+    for (const message of steers) live.steer(message);
+    events.started(begun, isResumed);
+    return true;
   }
 
   async function runTurn(
@@ -114,7 +167,6 @@ export function createRunner(deps: RunnerDeps): Runner {
     const identity = identityOf(row);
     if (identity === undefined || identity.agents?.includes(row.agentId) === false)
       return end(item, failure(row.id, { errorKind: 'authority', atMs: clock.now() }));
-    for (const message of await db.read(findSteers, { runId: row.id })) live.steer(message);
     const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
     const { model } = options;
     const authority = authorityOf(options);
@@ -134,6 +186,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         rootRunId: row.rootRunId,
         run: { runId: row.id, leaseId: row.leaseId, depth: row.depth },
         toolBounds: boundsOf(options),
+        ...(live.isNewConversation && { historyTurns: 0 }),
         kept: true,
         operation: 'subagent',
         steering: live,
@@ -149,8 +202,8 @@ export function createRunner(deps: RunnerDeps): Runner {
       },
       call,
     );
-    if (outcome.settled) await endedOne(row.id);
-    return 'settled';
+    if (outcome.endedRun !== undefined) ended([outcome.endedRun]);
+    return outcome.settled ? 'ended' : 'settled';
   }
 
   /** Webhooks and heartbeats act under names of their own, for which there is no token. */
@@ -160,32 +213,31 @@ export function createRunner(deps: RunnerDeps): Runner {
   }
 
   async function end(item: WorkItem, ending: RunEnding): Promise<WorkOutcome> {
-    const row = await db.write(deps.operations.finish, { claim: claimOf(item), ending });
-    if (row !== undefined) await endedOne(row.id);
-    return 'settled';
+    const run = await db.write(deps.operations.finish, { claim: claimOf(item), ending });
+    if (run === undefined) return 'settled';
+    ended([run]);
+    return 'ended';
   }
 
-  async function endedOne(runId: string): Promise<void> {
-    const row = await db.read(findRun, { id: runId });
-    if (row !== undefined) await ended([row]);
-  }
-
-  async function ended(rows: readonly RunRow[]): Promise<void> {
-    for (const row of rows) {
-      lives.get(row.id)?.stop('killed');
+  function ended(runs: readonly EndedRun[]): void {
+    for (const { row } of runs) {
+      const live = lives.get(row.id);
+      if (live !== undefined) live.ended = row;
+      if (row.endReason === 'killed' || row.endReason === 'ghost_sweep') live?.stop('killed');
       events.completed(row);
-      deps.waiters.ended(row.id);
+      deps.waiters.ended(row);
     }
-    deps.wake();
+    if (runs.some(({ row }) => row.announceTo === 'conversation' || row.announceTo === 'inbox')) deps.wakeAnnouncements();
     // A turn tells of its own messages; what a killed one had done was stored with its end.
-    if (rows.some(({ endReason }) => endReason === 'killed')) deps.noticeMessages();
-    for (const row of rows) {
+    if (runs.some(({ row }) => row.endReason === 'killed')) deps.noticeMessages();
+    for (const { row, seen } of runs) {
       if (row.announceTo === 'none') events.lifecycleEnded(row, 'none');
-      for (const child of await db.read(childrenTold, { id: row.id })) if (child.announced === 'seen') events.lifecycleEnded(child, 'seen');
+      for (const child of seen) events.lifecycleEnded(child, 'seen');
     }
   }
 
   return {
+    start,
     handler,
     async gaveUp(item, errorKind) {
       const { runId } = RunWork.parse(item.payload);

@@ -1,14 +1,12 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { Db } from '../../kernel/db/db.ts';
-import type { Operation } from '../../kernel/db/operation.ts';
 import type { AgentsApi } from '../agents/api.ts';
-import type { Accepted, RunAcceptance } from './acceptance.ts';
 import type { RunEnd, RunRequest, SubagentsApi } from './api.ts';
 import type { SpawnGate } from './gate.ts';
 import { type PlanDeps, planRun } from './plan-run.ts';
 import { headOf } from '../../kernel/cut-text.ts';
 import { isEnded, type RunRow } from './row.ts';
-import type { RunEvents } from './run-events.ts';
+import type { Runner } from './runner.ts';
 import { findRun } from './store.ts';
 import { completionOf, telemetryOf } from './view.ts';
 import type { Waiters } from './waiters.ts';
@@ -17,10 +15,8 @@ interface RunsApiDeps extends PlanDeps {
   readonly db: Db;
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly gate: SpawnGate;
-  readonly events: RunEvents;
   readonly waiters: Waiters;
-  readonly wake: () => void;
-  readonly accept: Operation<RunAcceptance, Accepted>;
+  readonly runner: Pick<Runner, 'start' | 'live'>;
   readonly kill: SubagentsApi['kill'];
   readonly counts: SubagentsApi['counts'];
   readonly onStopped: SubagentsApi['onStopped'];
@@ -62,34 +58,28 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
       graph: request.graph,
       conversation: await conversationOf(request.conversationOf),
     });
-    const accepted = await db.write(deps.accept, { ...plan, key: { key: JSON.stringify(['run', request.key]), digest: '', maxAgeMs: Infinity } });
+    const key = { key: JSON.stringify(['run', request.key]), digest: '', maxAgeMs: Infinity };
+    const accepted = await deps.runner.start({ ...plan, key }, request.conversationOf === undefined);
     // No limits were named.
     if ('refused' in accepted) throw new AppError('precondition_failed', 'No sub-agents are taken');
-    const runId = accepted.isNew ? plan.row.id : accepted.runId;
-    if (accepted.isNew) {
-      const row = await db.read(findRun, { id: runId });
-      if (row !== undefined) deps.events.spawned(row);
-    }
-    deps.wake();
-    return { runId, isNew: accepted.isNew };
+    return { runId: accepted.isNew ? plan.row.id : accepted.runId, isNew: accepted.isNew };
   }
 
   async function ended(runId: string, signal: AbortSignal): Promise<RunEnd> {
-    for (;;) {
-      signal.throwIfAborted();
-      const changed = Promise.withResolvers<void>();
-      const look = () => changed.resolve();
-      const unlisten = deps.waiters.listen([runId], look);
-      signal.addEventListener('abort', look, { once: true });
-      try {
-        const row = await db.read(findRun, { id: runId });
-        if (row === undefined) throw new AppError('not_found', `Unknown run ID: ${runId}`);
-        if (isEnded(row)) return endOf(row);
-        await changed.promise;
-      } finally {
-        unlisten();
-        signal.removeEventListener('abort', look);
-      }
+    signal.throwIfAborted();
+    const end = Promise.withResolvers<RunRow>();
+    const unlisten = deps.waiters.listen([runId], end.resolve);
+    const abort = () => end.reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      const live = deps.runner.live(runId);
+      // One that is at work here has not ended, but for what its own end left behind.
+      const row = live === undefined ? await db.read(findRun, { id: runId }) : live.ended;
+      if (live === undefined && row === undefined) throw new AppError('not_found', `Unknown run ID: ${runId}`);
+      return endOf(row !== undefined && isEnded(row) ? row : await end.promise);
+    } finally {
+      unlisten();
+      signal.removeEventListener('abort', abort);
     }
   }
 

@@ -2,8 +2,6 @@ import { hash } from 'node:crypto';
 import { type EventPayload, type Params, type ResultInput, ToolPolicy } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
-import type { Db } from '../../kernel/db/db.ts';
-import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { countTokens } from '../../llm/count-tokens.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
@@ -18,11 +16,9 @@ import type { SpawnGate } from './gate.ts';
 import { announceToCaller, type PlanDeps, planRun, type RunWish, toInbox } from './plan-run.ts';
 import { tailOf } from '../../kernel/cut-text.ts';
 
-import type { RunEvents } from './run-events.ts';
-import { findRun } from './store.ts';
+import type { Runner } from './runner.ts';
 
 export interface SpawnDeps extends PlanDeps {
-  readonly db: Db;
   readonly bus: EventBus;
   readonly agents: AgentsApi;
   readonly autonomy: Pick<AutonomyApi, 'standing' | 'leaseUntilMs' | 'admit' | 'rootOf'>;
@@ -31,9 +27,7 @@ export interface SpawnDeps extends PlanDeps {
   readonly toolsOf: (agentId: string) => readonly Tool[];
   readonly fence: (text: string, label: FenceLabel) => string;
   readonly gate: SpawnGate;
-  readonly events: RunEvents;
-  readonly wake: () => void;
-  readonly accept: Operation<RunAcceptance, Accepted>;
+  readonly start: Runner['start'];
 }
 
 type Reason = EventPayload<'session:sub_agent_spawn_rejected'>['reason'];
@@ -95,7 +89,7 @@ export function createSpawn(deps: SpawnDeps) {
     const key = keyOf(params, call);
     let accepted: Accepted;
     try {
-      accepted = await deps.db.write(deps.accept, { ...plan, limits: { children, queued }, ...(key !== undefined && { key }) });
+      accepted = await deps.start({ ...plan, limits: { children, queued }, ...(key !== undefined && { key }) }, true);
     } catch (error) {
       if (error instanceof AppError && error.code === 'denied') return reject('revoked', error);
       throw error;
@@ -109,13 +103,6 @@ export function createSpawn(deps: SpawnDeps) {
         ),
       );
     if (!accepted.isNew) return repeated(accepted, deps.now());
-    const row = await deps.db.read(findRun, { id: plan.row.id });
-    if (row !== undefined) {
-      deps.events.spawned(row);
-      const { queuePosition, activeChildren } = accepted;
-      if (queuePosition > 0) deps.events.queued(row, { queuePosition, activeChildren, maxChildren: children });
-    }
-    deps.wake();
     return { ...answer(plan.row.id, plan.row.rootRunId, plan.row.conversationRef), ...(accepted.queuePosition > 0 && { queued: true }) };
   };
 

@@ -1,4 +1,4 @@
-import { operation, query, type Tx } from '../../kernel/db/operation.ts';
+import { query, type Tx } from '../../kernel/db/operation.ts';
 
 export interface SteerRow {
   readonly id: string;
@@ -15,7 +15,9 @@ const untakenOf = query<{ runId: string }, SteerRow>(({ db, sql, p }) =>
 );
 
 /** Messages for a run that no finished step holds. */
-export const findSteers = operation('subagents.steers', (tx, input: { readonly runId: string }) => tx.all(untakenOf, input));
+export function readSteers(tx: Tx, runId: string): Promise<SteerRow[]> {
+  return tx.all(untakenOf, { runId });
+}
 
 const insert = query<SteerRow & { readonly runId: string; readonly atMs: number }>(({ db, p }) =>
   db.insertInto('sub_agent_steer').values({ id: p('id'), run_id: p('runId'), text: p('text'), taken: 0, at_ms: p('atMs') }),
@@ -45,5 +47,3 @@ const allow = query<{ id: string; atMs: number; beforeMs: number }>(({ db, sql, 
 export async function allowSteer(tx: Tx, input: { readonly id: string; readonly atMs: number; readonly beforeMs: number }): Promise<boolean> {
   return (await tx.run(allow, input)).changes > 0;
 }
-
-export const steerOperations = [findSteers];

@@ -13,10 +13,9 @@ import type { SpawnGate } from './gate.ts';
 import { readOptions } from './options.ts';
 import { notRunning } from './reach.ts';
 import { headOf } from '../../kernel/cut-text.ts';
-import type { RunRow } from './row.ts';
+import { type EndedRun, type RunRow, storedRun } from './row.ts';
 import type { RunEvents } from './run-events.ts';
 import type { Runner } from './runner.ts';
-import { findRun } from './store.ts';
 
 type Not = 'not_running' | 'too_soon';
 
@@ -37,10 +36,10 @@ export interface SteerDeps {
   >;
   readonly replace: Operation<
     { readonly runId: string; readonly beforeMs: number; readonly atMs: number; readonly next: RunAcceptance },
-    Not | { readonly ended: RunRow[] }
+    Not | { readonly ended: EndedRun[] }
   >;
   /** After the commit that ended these runs. */
-  readonly stopped: (rows: readonly RunRow[]) => Promise<void>;
+  readonly stopped: (runs: readonly EndedRun[]) => Promise<void>;
   /** The rows of a run like another one, with another task. */
   readonly again: (row: RunRow, task: { readonly task: string; readonly message: string }) => RunAcceptance;
 }
@@ -92,8 +91,7 @@ export function createSteer(deps: SteerDeps) {
     const done = await db.write(deps.replace, { ...when, next });
     if (typeof done === 'string') throw refuse(done, row);
     await deps.stopped(done.ended);
-    const fresh = await db.read(findRun, { id: next.row.id });
-    if (fresh !== undefined) events.spawned(fresh);
+    events.spawned(storedRun(next.row));
     deps.wake();
     return { status: 'steered', oldRunId: row.id, newRunId: next.row.id };
   };

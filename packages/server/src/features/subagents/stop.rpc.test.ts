@@ -24,6 +24,8 @@ test('E6: a kill ends a run with all that it delegated, whoever is asked to go o
   const { runId, conversationRef } = await server.client.call('session.spawn', { task: 'Level 1', toolGroups: ['sessions'] });
   const runs = async () => (await server.client.call('subagent.list', {})).runs;
   await expect.poll(async () => (await runs()).filter(({ status }) => status === 'running').length, { timeout: 10_000 }).toBe(3);
+  // Two of each that waits, one of the last.
+  await expect.poll(() => server.provider.served()).toBe(5);
   isKilled = true;
   expect(await server.client.call('subagent.kill', { target: runId })).toEqual({ killed: true, runId });
   const ended = await runs();

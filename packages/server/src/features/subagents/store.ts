@@ -1,26 +1,8 @@
 import type { SubAgentEndReason, SubAgentState } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
-import { type RunRow, runColumns, type TellTo } from './row.ts';
+import { type NewRunRow, type RunRow, runColumns, storedRun, type TellTo } from './row.ts';
 
-type NewRunRow = Omit<
-  RunRow,
-  | 'state'
-  | 'startedAtMs'
-  | 'activeAtMs'
-  | 'endedAtMs'
-  | 'endReason'
-  | 'errorKind'
-  | 'summary'
-  | 'resultText'
-  | 'resultRefJson'
-  | 'telemetryJson'
-  | 'announceWorkId'
-  | 'announced'
-  | 'seenTurnId'
->;
-export type { NewRunRow };
-
-const insert = query<NewRunRow>(({ db, p }) =>
+const insert = query<RunRow>(({ db, p }) =>
   db.insertInto('sub_agent_run').values({
     id: p('id'),
     root_run_id: p('rootRunId'),
@@ -41,31 +23,31 @@ const insert = query<NewRunRow>(({ db, p }) =>
     graph_id: p('graphId'),
     node_id: p('nodeId'),
     work_id: p('workId'),
-    state: 'queued',
+    state: p('state'),
     queued_at_ms: p('queuedAtMs'),
-    started_at_ms: null,
-    active_at_ms: null,
-    ended_at_ms: null,
-    end_reason: null,
-    error_kind: null,
-    summary: null,
-    result_text: null,
-    result_ref_json: null,
-    telemetry_json: null,
+    started_at_ms: p('startedAtMs'),
+    active_at_ms: p('activeAtMs'),
+    ended_at_ms: p('endedAtMs'),
+    end_reason: p('endReason'),
+    error_kind: p('errorKind'),
+    summary: p('summary'),
+    result_text: p('resultText'),
+    result_ref_json: p('resultRefJson'),
+    telemetry_json: p('telemetryJson'),
     announce_to: p('announceTo'),
     announce_ref: p('announceRef'),
     announce_target_json: p('announceTargetJson'),
     announce_run_id: p('announceRunId'),
-    announce_work_id: null,
-    announced: 'pending',
-    seen_turn_id: null,
+    announce_work_id: p('announceWorkId'),
+    announced: p('announced'),
+    seen_turn_id: p('seenTurnId'),
     steered_at_ms: p('steeredAtMs'),
   }),
 );
 
 /** Part of `acceptRun`. */
 export async function insertRun(tx: Tx, row: NewRunRow): Promise<void> {
-  await tx.run(insert, row);
+  await tx.run(insert, storedRun(row));
 }
 
 const byId = query<{ id: string }, RunRow>(({ db, p }) => db.selectFrom('sub_agent_run').select(runColumns).where('id', '=', p('id')));
@@ -116,7 +98,7 @@ export interface RunClosing {
   readonly atMs: number;
 }
 
-const close = query<RunClosing>(({ db, p }) =>
+const close = query<RunClosing, RunRow>(({ db, sql, p }) =>
   db
     .updateTable('sub_agent_run')
     .set({
@@ -128,15 +110,17 @@ const close = query<RunClosing>(({ db, p }) =>
       result_ref_json: p('resultRefJson'),
       telemetry_json: p('telemetryJson'),
       ended_at_ms: p('atMs'),
+      announced: sql`case when announce_to = 'none' then 'none' else announced end`,
     })
     .where('id', '=', p('id'))
-    .where('ended_at_ms', 'is', null),
+    .where('ended_at_ms', 'is', null)
+    .returning(runColumns),
 );
 
-/** The one write that ends a run; false when it had ended before. Part of `endRun`. */
-export async function closeRun(tx: Tx, closing: RunClosing): Promise<boolean> {
+/** The one write that ends a run; gives its row, undefined when it had ended before. Part of `endRun`. */
+export async function closeRun(tx: Tx, closing: RunClosing): Promise<RunRow | undefined> {
   const { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, atMs } = closing;
-  return (await tx.run(close, { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, atMs })).changes > 0;
+  return (await tx.all(close, { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, atMs }))[0];
 }
 
 const childrenOf = query<{ id: string }, { id: string }>(({ db, p }) =>
@@ -224,6 +208,8 @@ const childRows = query<{ id: string }, RunRow>(({ db, sql, p }) =>
 );
 
 /** Runs of a run whose ends it was shown. */
-export const childrenTold = operation('subagents.childrenTold', (tx, input: { readonly id: string }) => tx.all(childRows, input));
+export function readSeen(tx: Tx, id: string): Promise<RunRow[]> {
+  return tx.all(childRows, { id });
+}
 
-export const subagentRunOperations = [findRun, childrenTold];
+export const subagentRunOperations = [findRun];

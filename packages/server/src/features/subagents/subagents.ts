@@ -19,7 +19,7 @@ import type { AgentToAgentConfig } from './config.ts';
 import { SpawnGate } from './gate.ts';
 import { createSubagentMethods, type SubagentMethods } from './methods.ts';
 import { planAgain } from './plan-run.ts';
-import type { RunRow } from './row.ts';
+import type { EndedRun, RunRow } from './row.ts';
 import { createRunEvents } from './run-events.ts';
 import { createRunner, runLimits, type RunnerDeps } from './runner.ts';
 import { createRunsApi } from './runs-api.ts';
@@ -40,7 +40,7 @@ export interface SubagentsDeps {
   readonly config: AgentToAgentConfig;
   readonly agents: SpawnDeps['agents'];
   readonly autonomy: AutonomyApi;
-  readonly durable: Pick<DurableWork, 'handle' | 'wake'>;
+  readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake'>;
   readonly inbox: AnnounceDeps['inbox'];
   readonly sessions: Pick<SessionsApi, 'said' | 'existing'>;
   readonly turns: Pick<TurnsApi, 'durable' | 'tell'>;
@@ -55,8 +55,7 @@ export interface SubagentsDeps {
   /** What must commit together with the parts of others. */
   readonly operations: RunnerDeps['operations'] &
     AnnounceDeps['operations'] & {
-      readonly accept: SpawnDeps['accept'];
-      readonly kill: Operation<RunKillInput, RunRow[]>;
+      readonly kill: Operation<RunKillInput, EndedRun[]>;
       readonly inject: SteerDeps['inject'];
       readonly replace: SteerDeps['replace'];
     };
@@ -87,17 +86,13 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
   const waiters = new Waiters();
   const gate = new SpawnGate();
   const ending = new AbortController();
-  const wake = () => {
-    deps.durable.wake(runWork);
-    deps.durable.wake(announceWork);
-  };
-  const runner = createRunner({ ...deps, events, waiters, wake });
+  const runner = createRunner({ ...deps, events, waiters, wakeAnnouncements: () => deps.durable.wake(announceWork) });
   deps.durable.handle(runWork, runner.handler, { ...runLimits, gaveUp: runner.gaveUp });
   const announce = createAnnounce({ ...deps, events, identityOf: runner.identityOf });
   deps.durable.handle(announceWork, announce.handler, { ...announceLimits, gaveUp: announce.gaveUp });
 
   const planning = { ...deps, now: () => clock.now() };
-  const spawn = createSpawn({ ...planning, gate, events, wake, accept: operations.accept });
+  const spawn = createSpawn({ ...planning, gate, start: runner.start });
   const wait = createWait({ db, clock, waiters, stopping: ending.signal, lend: (runId) => runner.live(runId)?.place?.lend() ?? (() => {}) });
   const steer = createSteer({
     db,
@@ -107,7 +102,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     events,
     runner,
     fence: deps.fence,
-    wake,
+    wake: () => deps.durable.wake(runWork),
     admit(call) {
       const { agentCaller } = call;
       if (agentCaller !== undefined) deps.autonomy.admit('orch:spawn', deps.agents.usable(agentCaller.agentId, call), call);
@@ -119,18 +114,18 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
   });
 
   const stops: Parameters<SubagentsApi['onStopped']>[0][] = [];
-  async function stopped(rows: readonly RunRow[]): Promise<void> {
-    for (const { id } of rows) runner.live(id)?.stop('killed');
-    const runs = rows.map(({ id: runId, rootRunId }) => ({ runId, rootRunId }));
+  async function stopped(ended: readonly EndedRun[]): Promise<void> {
+    for (const { row } of ended) runner.live(row.id)?.stop('killed');
+    const runs = ended.map(({ row: { id: runId, rootRunId } }) => ({ runId, rootRunId }));
     // Before anybody is told: a graph would take the end of its runs for their failure.
     for (const stop of runs.length === 0 ? [] : stops)
       await stop(runs).catch((error: unknown) => deps.log.error({ err: error }, 'What a sub-agent started could not be stopped with it'));
-    await runner.ended(rows);
+    runner.ended(ended);
   }
 
   const commitKill = (input: Omit<RunKillInput, 'atMs'>) => db.write(operations.kill, { ...input, atMs: clock.now() });
   /** Commits the ends first, then stops what runs. */
-  async function kill(input: Omit<RunKillInput, 'atMs'>): Promise<readonly RunRow[]> {
+  async function kill(input: Omit<RunKillInput, 'atMs'>): Promise<readonly EndedRun[]> {
     const ended = await commitKill(input);
     await stopped(ended);
     return ended;
@@ -140,7 +135,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     const which = how === 'kill' ? { rootRunId } : { rootRunId, only: 'queued' as const };
     const ended = await commitKill({ which, endReason: 'killed', errorKind: how === 'kill' ? 'killed' : 'revoked', told: true });
     // The other parts of the root are stopped by themselves.
-    await runner.ended(ended);
+    runner.ended(ended);
     return ended.length;
   });
 
@@ -164,17 +159,15 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
   }
 
   const killOne = async (row: RunRow, told: boolean, audit?: AuditRow) =>
-    (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', told, audit })).some(({ id }) => id === row.id);
+    (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', told, audit })).some((ended) => ended.row.id === row.id);
   const methods = createSubagentMethods({ db, bus, clock, config, gate, spawn, wait, steer, kill: killOne });
 
   return {
     api: createRunsApi({
       ...planning,
       gate,
-      events,
       waiters,
-      wake,
-      accept: operations.accept,
+      runner,
       counts: runner.counts,
       onStopped: (stop) => void stops.push(stop),
       kill: async (runId) => {

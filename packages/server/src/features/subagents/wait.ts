@@ -11,6 +11,8 @@ import type { Waiters } from './waiters.ts';
 
 /** Runs that are waited for at once. */
 const maxRuns = 32;
+/** How long ago a run may have ended that nobody was told of: longer than a turn goes on. */
+const untoldMs = 60 * 60_000;
 
 interface WaitDeps {
   readonly db: Db;
@@ -32,7 +34,7 @@ export function createWait({ db, clock, waiters, stopping, lend }: WaitDeps) {
     call: CallContext,
   ): Promise<{ readonly results: Answer[]; readonly rows: readonly RunRow[] }> => {
     const reach = reachOf(call);
-    const ids = asked === undefined ? await openRuns(reach) : [...new Set(asked)];
+    const ids = asked === undefined ? await awaitedRuns(reach, call) : [...new Set(asked)];
     let changed = Promise.withResolvers<void>();
     const look = () => changed.resolve();
     const unlisten = waiters.listen(ids, look);
@@ -62,9 +64,13 @@ export function createWait({ db, clock, waiters, stopping, lend }: WaitDeps) {
     }
   };
 
-  async function openRuns(reach: ReturnType<typeof reachOf>): Promise<string[]> {
-    const rows = await db.read(listRuns, { ...reach, agentId: null, rootRunId: null, sinceMs: clock.now() + 1, limit: maxRuns });
-    return rows.filter((row) => !isEnded(row)).map(({ id }) => id);
+  /** What runs and waits; and of the runs that an agent asked for, those that were faster than its question. */
+  async function awaitedRuns(reach: ReturnType<typeof reachOf>, call: CallContext): Promise<string[]> {
+    const list = (sinceMs: number) => db.read(listRuns, { ...reach, agentId: null, rootRunId: null, sinceMs, limit: maxRuns });
+    const nowMs = clock.now();
+    const open = (await list(nowMs + 1)).filter((row) => !isEnded(row));
+    const untold = call.agentCaller === undefined ? [] : (await list(nowMs - untoldMs)).filter((row) => isEnded(row) && row.announced === 'pending');
+    return [...open, ...untold].slice(0, maxRuns).map(({ id }) => id);
   }
 
   async function find(ids: readonly string[], reach: ReturnType<typeof reachOf>): Promise<Map<string, RunRow>> {

@@ -1,9 +1,13 @@
-/** Who waits for the end of a run; only a hint to look at its row. */
-export class Waiters {
-  readonly #byRun = new Map<string, Set<() => void>>();
+import type { RunRow } from './row.ts';
 
-  /** Calls `look` at each end of one of these runs, until the returned function is called. */
-  listen(runIds: readonly string[], look: () => void): () => void {
+type Look = (ended: RunRow) => void;
+
+/** Who waits for the end of a run. */
+export class Waiters {
+  readonly #byRun = new Map<string, Set<Look>>();
+
+  /** Calls `look` at each end of one of these runs, with its row, until the returned function is called. */
+  listen(runIds: readonly string[], look: Look): () => void {
     for (const id of runIds) {
       const looks = this.#byRun.get(id);
       if (looks === undefined) this.#byRun.set(id, new Set([look]));
@@ -18,7 +22,7 @@ export class Waiters {
     };
   }
 
-  ended(runId: string): void {
-    for (const look of this.#byRun.get(runId) ?? []) look();
+  ended(row: RunRow): void {
+    for (const look of this.#byRun.get(row.id) ?? []) look(row);
   }
 }

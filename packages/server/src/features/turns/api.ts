@@ -6,7 +6,7 @@ import type { ReceiptRow } from '../receipts/api.ts';
 import type { ResponseRow } from '../responses/api.ts';
 import type { SendProgress } from '../session-send/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import type { NewsTold, RunEnding } from '../subagents/api.ts';
+import type { EndedRun, NewsTold, RunEnding } from '../subagents/api.ts';
 import type { CallContext, CallingTurn, ToolBounds } from '../../kernel/call-context.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ToolCall, ToolSpec } from '../../llm/model.ts';
 import type { TaskNews } from '../../runtime/background.ts';
@@ -179,6 +179,8 @@ export interface DurableOutcome extends TurnOutcome {
   readonly settled: boolean;
   /** What the work item became: `accepted` when it is to be tried again. */
   readonly state: WorkEnd | 'accepted';
+  /** The run that ended with it (`AlongsideRows.runEnd`). */
+  readonly endedRun?: EndedRun;
 }
 
 export interface TurnsApi {

@@ -29,13 +29,17 @@ export interface DurableCommit extends TurnCommit, DurableOf {
   readonly audit?: AuditRow;
 }
 
+export interface DurableCommitted extends Pick<DurableOutcome, 'settled' | 'endedRun'> {
+  readonly created: boolean;
+}
+
 export interface DurableDeps extends LedgerDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly bus: EventBus;
   /** `commit-durable-turn.ts`: what must commit together with the parts of others. */
   readonly openDurableTurn: Operation<DurableOpening, { readonly left: LeftTurn | undefined } | undefined>;
-  readonly commitDurableTurn: Operation<DurableCommit, { readonly settled: boolean; readonly created: boolean }>;
+  readonly commitDurableTurn: Operation<DurableCommit, DurableCommitted>;
 }
 
 const lostClaim = () => new AppError('conflict', 'The work is done by another process by now');
@@ -53,7 +57,7 @@ export class DurableRun {
   readonly #deps: DurableDeps;
   readonly #of: DurableOf;
   readonly #call: CallContext;
-  #end: Pick<DurableOutcome, 'settled' | 'state'> = { settled: false, state: 'aborted' };
+  #end: Pick<DurableOutcome, 'settled' | 'state' | 'endedRun'> = { settled: false, state: 'aborted' };
 
   /** Writes the row of a new turn, or finds what an earlier run left of it; fails with `conflict` when the claim is another's. */
   static async open(deps: DurableDeps, turn: DurableTurn, fresh: TurnStart, call: CallContext): Promise<DurableRun> {
@@ -120,7 +124,7 @@ export class DurableRun {
     const { steps: _, ...totals } = addCalls(this.ledger.totals, calls);
     const isUnknown = this.leftEnd?.kind === 'unknown';
     const audit = this.leftEnd === undefined ? undefined : auditRow(this.#call, atMs, audited(this.leftEnd, this.start.id, this.#of.claim.id));
-    const { settled, created } = await db.write(this.#deps.commitDurableTurn, {
+    const { created, ...end } = await db.write(this.#deps.commitDurableTurn, {
       ...this.#of,
       turn: { ...turn, ...totals, ...(isUnknown && { state: 'unknown' }) },
       calls,
@@ -129,8 +133,8 @@ export class DurableRun {
       alongside,
       ...(audit !== undefined && { audit }),
     });
-    this.#end = { settled, state: settlement.state };
-    if (!settled) return undefined;
+    this.#end = { ...end, state: settlement.state };
+    if (!end.settled) return undefined;
     if (audit !== undefined) announceAudit(bus, audit);
     return { created };
   }

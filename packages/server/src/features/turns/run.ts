@@ -1,4 +1,4 @@
-import type { AgentConfig, OperationType, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, CallingTurn } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -19,7 +19,7 @@ import type { ReserveStore, TurnBudget } from '../budgets/api.ts';
 import type { Recalled, RecallApi } from '../memory/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
 import type { InjectedSkills, SkillsApi } from '../skills/api.ts';
-import type { Alongside, AlongsideRows, TurnOutcome } from './api.ts';
+import type { Alongside, AlongsideRows, DurableTurn, TurnOutcome } from './api.ts';
 import { createAnnouncer } from './announce.ts';
 import type { DurableRun } from './durable.ts';
 import { type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
@@ -129,7 +129,7 @@ export function createRuns(deps: RunDeps): Runs {
         turnId,
         traceId: call.traceId,
         agentId: agent.id,
-        agent: forOperation(agent.config, durable?.turn.operation),
+        agent: configOf(agent.config, durable?.turn),
         origin,
         models: turn.models,
         system: turn.system,
@@ -239,7 +239,16 @@ function withTold(rows: AlongsideRows | undefined, told: readonly string[] | und
 }
 
 /** The configuration as the operation sees it: a deadline of its own wins over the common one. */
-function forOperation(config: AgentConfig, operation: OperationType = 'interactive'): AgentConfig {
-  const timeoutMs = config.operationModels[operation]?.timeoutMs;
-  return timeoutMs === undefined ? config : { ...config, modelTimeoutMs: timeoutMs };
+/** As the kind of its work wants it, and the piece of work itself. The agent stays the same object, by which much is kept from turn to turn. */
+function configOf(config: AgentConfig, work: Partial<DurableTurn> = {}): AgentConfig {
+  const { operation = 'interactive', timeoutMs, cacheRetention, maxSteps } = work;
+  const modelTimeoutMs = config.operationModels[operation]?.timeoutMs;
+  if ([modelTimeoutMs, timeoutMs, cacheRetention, maxSteps].every((wish) => wish === undefined)) return config;
+  return {
+    ...config,
+    ...(modelTimeoutMs !== undefined && { modelTimeoutMs }),
+    ...(timeoutMs !== undefined && { turnTimeoutMs: timeoutMs }),
+    ...(cacheRetention !== undefined && { cacheRetention }),
+    ...(maxSteps !== undefined && { maxSteps }),
+  };
 }

@@ -224,9 +224,8 @@ export function createTurns(deps: TurnsDeps): Turns {
     );
   }
 
-  async function converseDurably(turn: DurableTurn, admitted: Agent, call: CallContext): Promise<DurableOutcome> {
+  async function converseDurably(turn: DurableTurn, agent: Agent, call: CallContext): Promise<DurableOutcome> {
     const { target, origin } = turn;
-    const agent = withWishes(admitted, turn);
     const models = modelsForOperation(agent, deps.models, turn);
     const { ref: conversationRef, sessionKey, agentId, principalId } = target;
     const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: call.traceId };
@@ -326,14 +325,6 @@ export function createTurns(deps: TurnsDeps): Turns {
 }
 
 const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false };
-
-/** The agent as a piece of work wants it. */
-function withWishes(agent: Agent, turn: DurableTurn): Agent {
-  const { config } = agent;
-  const { timeoutMs: turnTimeoutMs = config.turnTimeoutMs, cacheRetention = config.cacheRetention, maxSteps = config.maxSteps } = turn;
-  if (turnTimeoutMs === config.turnTimeoutMs && cacheRetention === config.cacheRetention && maxSteps === config.maxSteps) return agent;
-  return { ...agent, config: { ...config, turnTimeoutMs, cacheRetention, maxSteps } };
-}
 
 /** The constants of http-gateway.md §2.5; the peer makes every completion a conversation of its own. */
 function completionAddress(request: CompletionRequest, agentId: string): ConversationAddress {
