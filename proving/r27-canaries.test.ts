@@ -14,5 +14,10 @@ test('no secret comes out, however it is padded or cut', async () => {
 
 test('a build whose redactor passes what is long is caught', async () => {
   const { found } = await proveCanaries({ seed, failures: false, broken: 'redactor-with-a-limit' });
-  expect(found, `seed ${seed}`).toContain('answer of config.read holds the secret of a provider key');
+  expect(found, `seed ${seed}`).toEqual(
+    expect.arrayContaining([
+      'answer of config.read holds the secret of a provider key',
+      'the file of a result of a sub-agent holds the secret of a provider key',
+    ]),
+  );
 });

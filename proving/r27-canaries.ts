@@ -8,7 +8,9 @@ import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
 import { agentWithHands, configOfHands, filesOfHands, keyHere, useHands } from './lib/canary-hands.ts';
+import { sayTo, type Target } from './lib/canary-doors.ts';
 import { checklistFile, configOfSchedule, useSchedule } from './lib/canary-schedule.ts';
+import { ledgerFile, securityOfTeams, useTeams } from './lib/canary-teams.ts';
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
 import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
@@ -66,7 +68,7 @@ export async function proveCanaries(options: {
   try {
     const schedule = configOfSchedule(canaries);
     await writeConfig(home, { ...configOf(canaries, keys, provider.url, collector.url), ...schedule });
-    await mkdir(join(home, 'workspaces/default'), { recursive: true, mode: 0o700 });
+    await mkdir(join(home, 'workspaces/default/data'), { recursive: true, mode: 0o700 });
     await writeFile(join(home, 'workspaces/default/notes.txt'), `The key is ${keys.first}, and the other ${keys.env}\n`);
     await writeFile(join(home, 'install.key'), `${canaries.known('install.key', '5e'.repeat(32))}\n`, { mode: 0o600 });
     daemon = await startDaemon({
@@ -87,21 +89,22 @@ export async function proveCanaries(options: {
     await speak(target, scan, unprovoked);
     await useHands(target, canaries, keys.first, scan, unprovoked);
     await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
+    await useTeams(target, { canaries, key: keys.first, said: keys.said, home, scan, unprovoked });
     await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, provider, scan, unprovoked);
-    await read(target, scan);
+    await read(target, scan, keys.said);
     await askBackup(home, join(home, 'backups/canaries.db'));
     for (const until = performance.now() + 5_000; collector.bodies.length === 0 && performance.now() < until;) await pause(50);
     if (collector.bodies.length === 0) unprovoked.push('no traces were exported');
     events.close();
     agent.destroy();
     await daemon.stop();
-    scan('event stream', heard);
+    scanEvents(heard, scan, keys.said);
     scan('standard output and error', said());
     for (const body of collector.bodies) scan('traces', body);
     if (!provider.requests.some(({ body }) => JSON.stringify(body)?.includes('Look after the garden') === true))
       unprovoked.push('no heartbeat has asked a model');
-    for (const { path, body } of provider.requests) scan(`what the model is sent (${path})`, JSON.stringify(body) ?? '');
+    for (const { path, body } of provider.requests) scan(`what the model is sent (${path})`, JSON.stringify(body) ?? '', keys.said);
     await scanHome(home, scan, keys.said);
     scan('doctor', await doctor(home, port));
     return {
@@ -142,6 +145,7 @@ function configOf(
   return {
     ...base,
     ...configOfHands(canaries, collectorUrl),
+    security: securityOfTeams,
     // A key that was refused is not let rest here.
     models: { discover: false, cooldownMs: 0 },
     providers: {
@@ -178,12 +182,6 @@ function environmentOf(canaries: Canaries, second: string): Record<string, strin
     PLAIN_LOOKING_VALUE: canaries.make('a variable with a harmless name'),
     BACKUP_URL: `https://user:${canaries.make('a password in an address of the environment')}@127.0.0.1:1/`,
   };
-}
-
-interface Target {
-  readonly port: number;
-  readonly token: string;
-  readonly agent: Agent;
 }
 
 /** A token that stays, one that is rotated twice and one that is revoked. */
@@ -238,6 +236,7 @@ function answerWith(request: FakeRequest, keys: { readonly first: string; readon
   if (asked === 'html') return { status: 502, body: `<html>${message}</html>`, contentType: 'text/html' };
   if (asked === 'headers') return { status: 429, error: { message }, headers: { 'x-echo': keys.first, 'retry-after': '0' } };
   if (text.includes('\\"tool\\":')) return withKey(makeAskedCall(request), keys.said);
+  if (text.includes('Please hold on')) return { hang: true };
   if (text.includes('use your tools') && !text.includes('"role":"tool"'))
     return { toolCalls: [{ id: 'call_1', name: 'read', arguments: '{"path":"notes.txt"}' }] };
   return undefined;
@@ -272,27 +271,14 @@ async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'
   });
   for (const method of ['agent.execute', 'models.test']) {
     const params = method === 'models.test' ? { provider: 'local' } : { message: 'Please fail by echo', sessionKey: 'fails:desk' };
-    scan(
-      `answer of ${method}`,
-      await rpcCall(target, method, params).then(
-        (result) => JSON.stringify(result),
-        (error: unknown) => String(error),
-      ),
-    );
+    await sayTo(target, scan)(method, params);
   }
 }
 
 /** A turn whose tool reads the keys, and what is remembered and summed up of it. */
 async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
   const sessionKey = 'tools:desk';
-  const say = async (method: string, params: object): Promise<string> => {
-    const answer = await rpcCall(target, method, params).then(
-      (result) => JSON.stringify(result),
-      (error: unknown) => String(error),
-    );
-    scan(`answer of ${method}`, answer);
-    return answer;
-  };
+  const say = sayTo(target, scan);
   await say('agent.execute', { message: 'Please use your tools', sessionKey });
   for (let n = 0; n < 6; n += 1) await say('agent.execute', { message: `Go on with ${n}`, sessionKey });
   const told = await say('session.export', { sessionKey });
@@ -306,7 +292,14 @@ async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]
     if (method in contract) await say(method, params);
 }
 
-async function read(target: Target, scan: Scanner['scan']): Promise<void> {
+/** Where words of agents are shown as they were said: the history, its index and its titles, and the tasks that they give each other. */
+const wordsOfAgents = {
+  methods: ['session.list', 'session.search', 'context.conversations', 'subagent.list'],
+  events: ['message:received', 'message:sent', 'session:sub_agent_spawned'],
+  tables: /^(?:conversation|sub_agent_run|graph_run|session_send)$/,
+};
+
+async function read(target: Target, scan: Scanner['scan'], said: string): Promise<void> {
   for (const ask of readsWithoutIds('key')) {
     const frame = ask.method === undefined ? undefined : { jsonrpc: '2.0', id: 1, method: ask.method, params: ask.params };
     const { text } = await http({
@@ -317,18 +310,25 @@ async function read(target: Target, scan: Scanner['scan']): Promise<void> {
       headers: bearer(target.token),
       ...(frame !== undefined && { body: frame }),
     });
-    scan(`answer of ${ask.method ?? ask.path}`, text);
+    scan(`answer of ${ask.method ?? ask.path}`, text, wordsOfAgents.methods.includes(ask.method ?? '') ? said : undefined);
     for (const [, file = ''] of ask.path === '/' ? text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g) : [])
       scan('assets of the dashboard', (await http({ port: target.port, path: file, agent: target.agent })).text);
   }
 }
 
+function scanEvents(heard: string, scan: Scanner['scan'], said: string): void {
+  const isSaid = (event: string): boolean => wordsOfAgents.events.includes(/^event: (.*)$/m.exec(event)?.[1] ?? '');
+  const { words = [], facts = [] } = Object.groupBy(heard.split('\n\n'), (event) => (isSaid(event) ? 'words' : 'facts'));
+  scan('event stream', facts.join('\n'));
+  scan('messages in the event stream', words.join('\n'), said);
+}
+
 /**
  * What lies in the home afterwards, but for the files that hold the secrets rightly. What a model has `said` stands in the history, as
- * what a person says does, and in no other table.
+ * what a person says does, and in no table of anything else.
  */
 async function scanHome(home: string, scan: Scanner['scan'], said: string): Promise<void> {
-  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', checklistFile, ...filesOfHands].map((name) =>
+  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', checklistFile, ledgerFile, ...filesOfHands].map((name) =>
     join(home, name),
   );
   for (const file of await filesBelow(home))
@@ -339,7 +339,7 @@ async function scanHome(home: string, scan: Scanner['scan'], said: string): Prom
   const db = new DatabaseSync(join(home, 'data/gatehouse.db'), { readOnly: true });
   for (const row of db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'message*'").all()) {
     const name = String(row['name']);
-    scan(`table ${name}`, JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all()));
+    scan(`table ${name}`, JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all()), wordsOfAgents.tables.test(name) ? said : undefined);
   }
   db.close();
 }

@@ -1,9 +1,8 @@
-import type { Agent } from 'node:http';
 import type { Canaries, Scanner } from './canaries.ts';
+import { sayTo, type Target } from './canary-doors.ts';
 import { pause } from './daemon.ts';
 import { bearer, http } from './http.ts';
 import { askForCall } from './provider.ts';
-import { rpcCall } from './rpc.ts';
 
 /** What R27 puts secrets into for tools, MCP servers and searches; `echo` answers with what it was sent. */
 export function configOfHands(canaries: Canaries, echo: string) {
@@ -13,7 +12,11 @@ export function configOfHands(canaries: Canaries, echo: string) {
     approvals: {
       rules: [
         { tools: ['write'], action: 'ask' },
-        { tools: ['exec', 'process', 'web_search', 'read'], action: 'auto', tainted: true },
+        {
+          tools: ['exec', 'process', 'web_search', 'read', 'sessions_spawn', 'sessions_send', 'subagents', 'pipeline', 'orchestrate'],
+          action: 'auto',
+          tainted: true,
+        },
       ],
     },
     mcp: {
@@ -49,22 +52,9 @@ export const filesOfHands: readonly string[] = [
   'workspaces/default/skills/keys/SKILL.md',
 ];
 
-interface Target {
-  readonly port: number;
-  readonly token: string;
-  readonly agent: Agent;
-}
-
 /** Takes the keys through every tool and method that came with tools, and looks at all that is answered. */
 export async function useHands(target: Target, canaries: Canaries, key: string, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
-  const say = async (method: string, params: object, options: { readonly signal?: AbortSignal } = {}): Promise<string> => {
-    const answer = await rpcCall(target, method, params, options).then(
-      (result) => JSON.stringify(result),
-      (error: unknown) => String(error),
-    );
-    scan(`answer of ${method}`, answer);
-    return answer;
-  };
+  const say = sayTo(target, scan);
   let turns = 0;
   const use = (tool: string, args: object, options = {}): Promise<string> =>
     say('agent.execute', { message: askForCall(tool, args), sessionKey: `hands-${(turns += 1)}:desk` }, options);

@@ -1,11 +1,9 @@
-import { spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
-import type { Agent } from 'node:http';
-import { join } from 'node:path';
 import * as z from 'zod';
 import type { Canaries, Scanner } from './canaries.ts';
 import { bellsOf } from './bells.ts';
-import { pause, root } from './daemon.ts';
+import { printTo, sayTo, type Target } from './canary-doors.ts';
+import { pause } from './daemon.ts';
 import { http } from './http.ts';
 import { rpcCall } from './rpc.ts';
 
@@ -35,12 +33,6 @@ export function configOfSchedule(canaries: Canaries) {
 
 export type CanarySchedule = ReturnType<typeof configOfSchedule>;
 
-interface Target {
-  readonly port: number;
-  readonly token: string;
-  readonly agent: Agent;
-}
-
 const Deliveries = z.object({ deliveries: z.array(z.object({ deliveryId: z.string(), state: z.string(), mapping: z.string() })) });
 const Runs = z.object({ runs: z.array(z.object({ status: z.string() })) });
 const running: readonly string[] = ['accepted', 'running', 'started'];
@@ -64,14 +56,7 @@ export async function useSchedule(
     readonly unprovoked: string[];
   },
 ): Promise<void> {
-  const say = async (method: string, params: object = {}): Promise<string> => {
-    const answer = await rpcCall(target, method, params).then(
-      (result) => JSON.stringify(result),
-      (error: unknown) => String(error),
-    );
-    scan(`answer of ${method}`, answer);
-    return answer;
-  };
+  const say = sayTo(target, scan);
   const hex = (secret: string, body: string) => createHmac('sha256', secret).update(body).digest('hex');
   const send = async (path: string, secret: string, fake = false): Promise<void> => {
     const body = JSON.stringify({ build: `${path}-${fake ? 'forged' : 'honest'}` });
@@ -127,13 +112,6 @@ export async function useSchedule(
   for (const method of ['webhooks.list', 'webhooks.deliveries', 'cron.list', 'inbox.list', 'heartbeat.states', 'scheduler.status', 'config.read'])
     await say(method);
   await say('heartbeat.get', { agentId: 'default' });
-  for (const words of [['webhooks', 'list'], ['webhooks', 'deliveries'], ['cron', 'list'], ['inbox'], ['heartbeat'], ['status']])
-    for (const form of [[], ['--output', 'json']]) {
-      const { stdout, stderr, status } = spawnSync(process.execPath, [join(root, 'dist/cli.js'), ...words, ...form], {
-        encoding: 'utf8',
-        env: { HOME: home, PATH: process.env['PATH'], GATEHOUSE_URL: `http://127.0.0.1:${target.port}`, GATEHOUSE_TOKEN: target.token },
-      });
-      scan(`what the command ${words.join(' ')} prints`, stdout + stderr);
-      if (status !== 0) unprovoked.push(`gatehouse ${words.join(' ')} ended with ${status}: ${stderr.slice(0, 200)}`);
-    }
+  const command = printTo(target, home, scan, unprovoked);
+  for (const words of [['webhooks', 'list'], ['webhooks', 'deliveries'], ['cron', 'list'], ['inbox'], ['heartbeat'], ['status']]) command(words);
 }

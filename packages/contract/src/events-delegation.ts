@@ -176,8 +176,8 @@ export const delegationEvents = {
     payload: z.strictObject({
       agentId: AgentId.nullable().describe('Null when the lease that was shown is not known.'),
       capability: z.string().nullable(),
-      tool: z.string().optional(),
-      method: z.string().optional(),
+      tool: z.string().optional().describe('`(unknown)` when a script asked for one that is not there.'),
+      method: z.string().optional().describe('The same.'),
       rootRunId: RootRunId.nullable(),
       runId: SubAgentRunId.optional(),
       leaseId: z.string().optional(),

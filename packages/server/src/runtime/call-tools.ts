@@ -141,7 +141,7 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
   let outcome: ActivityOutcome = 'error';
   let nested: NestedCall | undefined;
   try {
-    const description = describe(tool, args.value);
+    const description = describe(deps, tool, args.value);
     const before = () => [...input.messages, ...(run.added ?? [])];
     const decision = deps.gate?.({ tool, args: args.value, turn: input, before, results, signal });
     const refused = decision === undefined ? undefined : await decision;
@@ -204,9 +204,10 @@ function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unk
 
 const descriptionCharacters = 200;
 
-/** One line for people. What a tool says of a call holds words of the model, so it is bounded and cleaned here. */
-function describe(tool: Tool, args: unknown): string {
-  const words = tool.describe?.(args) ?? tool.name;
+/** One line for people. What a tool says of a call holds words of the model, so it is bounded and cleaned here, of secrets before it is cut. */
+function describe({ hideSecrets }: CallToolsDeps, tool: Tool, args: unknown): string {
+  const said = tool.describe?.(args) ?? tool.name;
+  const words = hideSecrets?.(said) ?? said;
   return words.length <= descriptionCharacters && !/[\p{C}\p{Zl}\p{Zp}]/u.test(words) ? words : oneLine(words);
 }
 

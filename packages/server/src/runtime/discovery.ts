@@ -40,7 +40,7 @@ function createDiscoverTool(hidden: readonly Tool[]): Tool {
     readsPrivate: false,
     effect: 'pure',
     timeoutMs: 5000,
-    describe: ({ query }) => `look for tools: ${query.slice(0, 150)}`,
+    describe: ({ query }) => `look for tools: ${query}`,
     run: async ({ query, limit }) => {
       const exact = byName.get(query.trim());
       // Words of a name count twice: it is what the tool is about.

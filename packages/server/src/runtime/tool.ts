@@ -65,7 +65,7 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   readonly capability?: Capability;
   /** May go on in the background when it takes longer than `agents.<id>.background.afterMs`. */
   readonly promotable?: boolean;
-  /** What this call does, for people, in one line of at most 200 characters; the name of the tool when absent. */
+  /** What this call does, for people; the name of the tool when absent. Whoever shows it takes secrets out and cuts it, in this order. */
   readonly describe?: (args: z.output<Args>) => string;
   run(args: z.output<Args>, context: ToolContext): Promise<ToolResult>;
 }

@@ -430,6 +430,7 @@ test('a live secret is in no request, no event and no description; what runs has
   const secret = 'a-secret-of-the-installation';
   const { server, turn, waiting, ran } = await start(askChange, { secrets: [secret] });
   const requested = server.heard('approval:requested');
+  const activity = [server.heard('tool:started'), server.heard('tool:finished')];
   const running = turn([[['change', { [secret]: `Bearer ${secret}` }]]]);
   const [request] = await waiting();
   expect(JSON.stringify([request, requested])).not.toContain(secret);
@@ -437,6 +438,15 @@ test('a live secret is in no request, no event and no description; what runs has
   await server.client.call('admin.approval.resolve', { requestId: request!.requestId, approved: true });
   await running;
   expect(ran).toEqual([{ name: 'change', args: { [secret]: `Bearer ${secret}` } }]);
+  expect(activity).toMatchObject([[{ description: 'change [REDACTED]' }], [{ description: 'change [REDACTED]', outcome: 'ok' }]]);
+
+  // One that a cut would leave the beginning of.
+  const cut = turn([[['change', { [`${'x'.repeat(180)}${secret}`]: '' }]]]);
+  const [long] = await waiting();
+  await server.client.call('admin.approval.resolve', { requestId: long!.requestId, approved: true });
+  await cut;
+  expect(ran).toHaveLength(2);
+  expect(JSON.stringify([long, requested, activity])).not.toContain(secret.slice(0, 6));
 });
 
 test('a page that was read in the turn, or earlier in the conversation, makes a change ask; without it nothing asks', async () => {

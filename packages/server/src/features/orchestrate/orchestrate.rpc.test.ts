@@ -85,6 +85,21 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(JSON.stringify(audited)).not.toContain('notes.txt');
   });
 
+  test('that puts what it has read where a name belongs is told of without it', { timeout: longMs }, async () => {
+    writeFileSync(join(workspace(), 'found.txt'), 'words-that-were-read');
+    const [audited, summaries] = [server.heard('capability:audited'), server.heard('orchestrate:run_summary')];
+    const shown = await run(
+      'import { readFileSync } from "node:fs"; const words = readFileSync("found.txt", "utf8"); for (const call of [tools.call, tools.method]) console.log(await call(words).catch((e) => e.message))',
+    );
+    expect(shown.match(/Capability denied: there is none for "words-that-were-read"/g)).toHaveLength(2);
+    expect(audited.filter(({ decision }) => decision === 'deny')).toMatchObject([
+      { method: 'tool.invoke', tool: '(unknown)' },
+      { method: '(unknown)' },
+    ]);
+    expect(summaries[0]?.toolCalls).toEqual([{ tool: '(unknown)', capability: null, decision: 'deny', count: 2 }]);
+    expect(JSON.stringify([audited, summaries])).not.toContain('words-that-were-read');
+  });
+
   test('fails in classes: time, output, exit, and says what it wrote to standard error', { timeout: longMs }, async () => {
     const summaries = server.heard('orchestrate:run_summary');
     expect(await run('await new Promise(() => setInterval(() => {}, 1000))', { timeoutMs: 1000 })).toContain('[timeout: ');

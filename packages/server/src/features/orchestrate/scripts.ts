@@ -41,6 +41,8 @@ export interface ScriptsDeps {
 }
 
 const maxNames = 64;
+/** In place of a name that nothing here has: a script may put there whatever it has read. */
+const unknownName = '(unknown)';
 /** Whoever shows no lease. */
 const nobody = { leaseId: '', rootRunId: '' };
 const isMethod = (name: string): name is MethodName => Object.hasOwn(contract, name);
@@ -149,11 +151,16 @@ export class Scripts implements ScriptCalls {
     return agent !== undefined && caps.includes(capability) && this.#deps.autonomy.standing(agent, context.call.agentCaller).caps.has(capability);
   }
 
+  #isTool(name: string, script: ActiveScript | undefined): boolean {
+    if (capabilityOf(name) !== undefined) return true;
+    return script !== undefined && this.#deps.toolsOf(script.context.agentId).some((tool) => tool.name === name);
+  }
+
   #record(asked: Asked, verdict: Pick<Verdict<ActiveScript>, 'allowed' | 'capability'> & { readonly holder?: ActiveScript }, reason?: string): void {
     const { holder: script, capability } = verdict;
     const decision = verdict.allowed ? 'allow' : 'deny';
-    const tool = asked.tool?.slice(0, 100);
-    const method = asked.method.slice(0, 100);
+    const tool = asked.tool === undefined || this.#isTool(asked.tool, script) ? asked.tool : unknownName;
+    const method = asked.method === toolMethod || isMethod(asked.method) ? asked.method : unknownName;
     const name = tool ?? method;
     const key = `${decision} ${name}`;
     const counted = script?.calls.get(key);

@@ -35,7 +35,7 @@ export function createOrchestrateTool({
     readsPrivate: true,
     capability: 'orch:analyze',
     timeoutMs: maxTimeoutMs + graceMs,
-    describe: ({ language, script }) => `run a ${language} script: ${script.replaceAll(/\s+/g, ' ')}`.slice(0, 200),
+    describe: ({ language, script }) => `run a ${language} script: ${script.replaceAll(/\s+/g, ' ')}`,
     run,
   };
 }

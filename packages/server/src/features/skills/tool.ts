@@ -36,7 +36,7 @@ export function createSkillTool({ find, used, changed, maxFileBytes }: SkillTool
     effect: 'pure',
     timeoutMs: 10_000,
     readsPrivate: false,
-    describe: ({ name, file }) => (file === undefined ? `skill ${name}` : `skill ${name}: ${file}`).slice(0, 200),
+    describe: ({ name, file }) => (file === undefined ? `skill ${name}` : `skill ${name}: ${file}`),
     async run({ name, file }, context) {
       const skill = find(context.agentId, name);
       if (skill === undefined || typeof skill.loaded === 'string') throw new AppError('not_found', `There is no skill ${JSON.stringify(name)}`);

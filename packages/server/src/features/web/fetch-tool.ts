@@ -20,7 +20,7 @@ export function createWebFetchTool(fetchPage: FetchPage): Tool<typeof args> {
     effect: 'pure',
     timeoutMs: timeoutMs + 15_000,
     destination: ({ url }) => ({ kind: 'address', url }),
-    describe: ({ url }) => `Get ${url}`.slice(0, 200),
+    describe: ({ url }) => `Get ${url}`,
     async run({ url }, { signal }) {
       const page = await fetchPage({ url, maxBytes, timeoutMs, signal }).catch(notRead);
       // A redirect and a header can hold words of whoever answered: also an error is text from outside.

@@ -18,7 +18,7 @@ export function createWebSearchTool(search: WebSearch | undefined): Tool<typeof 
     effect: 'pure',
     timeoutMs: 75_000,
     destination: () => ({ kind: 'configured' }),
-    describe: ({ query }) => `Search the web for ${JSON.stringify(query)}`.slice(0, 200),
+    describe: ({ query }) => `Search the web for ${JSON.stringify(query)}`,
     async run({ query, limit }, { signal }) {
       if (search === undefined)
         throw new AppError(
