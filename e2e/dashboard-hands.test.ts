@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { seriousFindings } from './lib/axe.ts';
-import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { follow, logInTo } from './lib/dashboard.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
 const hostile = '<img src=x onerror="window.taken=1">';
@@ -37,19 +38,10 @@ describe.skipIf(chromiumPath === undefined)('what agents may do, in the dashboar
     await other?.[Symbol.asyncDispose]();
   });
 
-  async function logIn(options: BrowserContextOptions = {}, token = product.token) {
-    const context = await browser.context(options);
-    const page = await context.newPage();
-    const complaints = complaintsOf(page);
-    await page.goto(`${product.url}/#token=${token}`);
-    await page.getByRole('textbox', { name: 'Message' }).waitFor();
-    return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
-  }
+  const logIn = (options?: BrowserContextOptions, token = product.token) => logInTo(product, browser, token, options);
 
   async function openAgent(page: Page, part?: string): Promise<void> {
-    const menu = page.getByRole('button', { name: 'Open the menu' });
-    if (await menu.isVisible()) await menu.click();
-    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Agents & models' }).click();
+    await follow(page, 'Agents & models');
     await page.getByRole('link', { name: 'Gate', exact: true }).click();
     await page.getByRole('navigation', { name: 'Parts of the agent' }).waitFor();
     if (part !== undefined) await page.getByRole('link', { name: part }).click();

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { seriousFindings } from './lib/axe.ts';
-import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { logInTo, openPage } from './lib/dashboard.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
 /** The pages on what was said, what is remembered and what it cost. */
@@ -24,19 +25,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
     await product?.[Symbol.asyncDispose]();
   });
 
-  async function logIn(options: BrowserContextOptions = {}, token = product.token) {
-    const context = await browser.context(options);
-    const page = await context.newPage();
-    const complaints = complaintsOf(page);
-    await page.goto(`${product.url}/#token=${token}`);
-    await page.getByRole('textbox', { name: 'Message' }).waitFor();
-    return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
-  }
-
-  async function go(page: Page, section: string): Promise<void> {
-    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: section }).click();
-    await page.getByRole('heading', { level: 1, name: section }).waitFor();
-  }
+  const logIn = (options?: BrowserContextOptions, token = product.token) => logInTo(product, browser, token, options);
 
   async function say(message: string, sessionKey: string): Promise<string> {
     const { conversationRef } = (await product.call('agent.execute', { message, sessionKey })) as { conversationRef: string };
@@ -51,7 +40,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
       for (let at = 0; at < 20; at++) await say(`More of it, part ${at}`, 'ada:found');
       await using session = await logIn();
       const { page, complaints } = session;
-      await go(page, 'Conversations');
+      await openPage(page, 'Conversations');
       await page.getByRole('searchbox', { name: 'Search the conversations' }).fill('kingfisher');
       const hit = page.getByRole('region', { name: 'Found messages' });
       expect(await hit.locator('mark').first().innerText()).toBe('kingfishers');
@@ -146,14 +135,14 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
       await page.getByRole('link', { name: 'Details' }).click();
       await page.getByRole('button', { name: 'Reset' }).waitFor();
       expect(await page.getByRole('button', { name: /Delete|Erase/ }).count()).toBe(0);
-      await go(page, 'Conversations');
+      await openPage(page, 'Conversations');
       await page.getByRole('searchbox', { name: 'Search the conversations' }).fill('words');
       await page.getByText('1 message', { exact: true }).waitFor();
       expect(await page.getByRole('button', { name: /^Delete/ }).count()).toBe(0);
-      await go(page, 'Memory');
+      await openPage(page, 'Memory');
       await page.getByRole('searchbox', { name: 'Search the memories' }).waitFor();
       expect(await page.getByRole('button', { name: /^(Store|Flush|Export|Upkeep)$/ }).count()).toBe(0);
-      await go(page, 'Spend');
+      await openPage(page, 'Spend');
       await page.getByText('What models cost in your conversations.').waitFor();
       await page.goto(`${product.url}/conversations/${foreign}`);
       await page.getByRole('alert').waitFor();
@@ -167,7 +156,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
       await store('Nothing of the kind', { trustLevel: 'external' });
       await using session = await logIn();
       const { page, complaints } = session;
-      await go(page, 'Memory');
+      await openPage(page, 'Memory');
       await page.getByRole('button', { name: 'Store', exact: true }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('Content').fill('The bittern booms at dawn <img src=x onerror="window.taken=1">');
@@ -209,7 +198,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
       await store('To be flushed');
       await using session = await logIn();
       const { page, complaints } = session;
-      await go(page, 'Memory');
+      await openPage(page, 'Memory');
       await expect.poll(() => Date.now()).toBeGreaterThan(expiresAt);
       await page.getByRole('button', { name: 'Upkeep' }).click();
       const dialog = page.getByRole('dialog');
@@ -239,7 +228,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
       const ref = await say('Spend something', 'ada:spend');
       await using session = await logIn();
       const { page, complaints } = session;
-      await go(page, 'Spend');
+      await openPage(page, 'Spend');
       const byDay = page.getByRole('region', { name: 'By day', exact: true });
       await byDay.locator('svg rect').first().waitFor();
       await byDay.getByText('As a table').click();
@@ -302,11 +291,11 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
     await page.getByRole('button', { name: 'Erase the content' }).click();
     expect(await seriousFindings(page)).toEqual([]);
     await page.keyboard.press('Escape');
-    await go(page, 'Conversations');
+    await openPage(page, 'Conversations');
     await page.getByRole('searchbox', { name: 'Search the conversations' }).fill('words');
     await page.locator('mark').first().waitFor();
     expect(await seriousFindings(page)).toEqual([]);
-    await go(page, 'Memory');
+    await openPage(page, 'Memory');
     await page.getByRole('searchbox', { name: 'Search the memories' }).fill('owl');
     await page.locator('.reasons').first().waitFor();
     await page.locator('.memory-row input').first().check();
@@ -315,7 +304,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
     await page.getByRole('dialog').getByText('Belongs to').waitFor();
     expect(await seriousFindings(page)).toEqual([]);
     await page.keyboard.press('Escape');
-    await go(page, 'Spend');
+    await openPage(page, 'Spend');
     await page.getByRole('meter').first().waitFor();
     await page.getByText('As a table').click();
     expect(await seriousFindings(page)).toEqual([]);

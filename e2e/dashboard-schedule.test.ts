@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { seriousFindings } from './lib/axe.ts';
-import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { logInTo, openPage } from './lib/dashboard.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
 const hostile = '<img src=x onerror="window.taken=1">';
@@ -31,21 +32,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     await product?.[Symbol.asyncDispose]();
   });
 
-  async function logIn(options: BrowserContextOptions = {}, token = tokenOf('admin')) {
-    const context = await browser.context(options);
-    const page = await context.newPage();
-    const complaints = complaintsOf(page);
-    await page.goto(`${product.url}/#token=${token}`);
-    await page.getByRole('textbox', { name: 'Message' }).waitFor();
-    return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
-  }
-
-  async function open(page: Page, name: RegExp): Promise<void> {
-    const menu = page.getByRole('button', { name: 'Open the menu' });
-    if (await menu.isVisible()) await menu.click();
-    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
-    await page.getByRole('heading', { level: 1, name }).waitFor();
-  }
+  const logIn = (options?: BrowserContextOptions, token = tokenOf('admin')) => logInTo(product, browser, token, options);
 
   const job = async (name: string) =>
     ((await product.call('cron.list')) as { jobs: { name: string; schedule: unknown; payload: unknown; lifecycle: { state: string } }[] }).jobs.find(
@@ -55,7 +42,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
   test('a job is added after a look at its next times, run, looked at, changed, paused and deleted', async () => {
     await using session = await logIn({ timezoneId: 'Europe/Berlin' });
     const { page, complaints } = session;
-    await open(page, /^Schedule/);
+    await openPage(page, /^Schedule/);
     await page.getByRole('button', { name: 'New job' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Name').fill(`report ${hostile}`);
@@ -121,7 +108,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
   test('heartbeats are switched on, triggered and switched off', async () => {
     await using session = await logIn();
     const { page, complaints } = session;
-    await open(page, /^Schedule/);
+    await openPage(page, /^Schedule/);
     await page.getByRole('link', { name: 'Heartbeats' }).click();
     const row = page.getByRole('list', { name: 'Heartbeats' }).getByRole('listitem').first();
     await row.getByText('Off', { exact: true }).waitFor();
@@ -137,7 +124,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
   test('webhooks: a payload is tried, a delivery leads to its conversation and runs again', async () => {
     await using session = await logIn();
     const { page, complaints } = session;
-    await open(page, /^Webhooks/);
+    await openPage(page, /^Webhooks/);
     const mappings = page.getByRole('list', { name: 'Mappings' });
     await mappings.getByText(`${product.url}/hooks/build`).waitFor();
     await page.getByRole('button', { name: 'Test build' }).click();
@@ -218,10 +205,10 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     await using session = await logIn({}, tokenOf('rpc'));
     const { page } = session;
     const pages = page.getByRole('navigation', { name: 'Pages' });
-    await open(page, /^Schedule/);
+    await openPage(page, /^Schedule/);
     await page.getByText('There are no jobs yet').waitFor();
     expect(await page.getByRole('link', { name: 'Heartbeats' }).count()).toBe(0);
-    await open(page, /^Inbox/);
+    await openPage(page, /^Inbox/);
     await page.getByText('Nothing has come yet').waitFor();
     expect(await pages.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);
     for (const path of ['/webhooks', '/schedule/heartbeats']) {
@@ -245,7 +232,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
       expect([place, await seriousFindings(page)]).toEqual([place, []]);
       expect([place, await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)]).toEqual([place, false]);
     };
-    await open(page, /^Schedule/);
+    await openPage(page, /^Schedule/);
     await page.getByText('As a list').click();
     await check('jobs');
     await page
@@ -259,7 +246,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     await page.getByRole('link', { name: 'Heartbeats' }).click();
     await page.getByRole('list', { name: 'Heartbeats' }).getByRole('listitem').first().waitFor();
     await check('heartbeats');
-    await open(page, /^Webhooks/);
+    await openPage(page, /^Webhooks/);
     const first = page.getByRole('list', { name: 'What came in' }).locator('summary').first();
     await first.click();
     await check('webhooks');
@@ -268,7 +255,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     await page.getByLabel('Message', { exact: true }).waitFor();
     await check('test of a webhook');
     await page.keyboard.press('Escape');
-    await open(page, /^Inbox/);
+    await openPage(page, /^Inbox/);
     await page.getByRole('article').first().waitFor();
     await check('inbox');
   });

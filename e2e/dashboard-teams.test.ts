@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { seriousFindings } from './lib/axe.ts';
-import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { logInTo, openPage } from './lib/dashboard.ts';
 import { longestTask } from './lib/main-thread.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
@@ -38,21 +39,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
     await product?.[Symbol.asyncDispose]();
   });
 
-  async function logIn(options: BrowserContextOptions = {}, token = product.token) {
-    const context = await browser.context(options);
-    const page = await context.newPage();
-    const complaints = complaintsOf(page);
-    await page.goto(`${product.url}/#token=${token}`);
-    await page.getByRole('textbox', { name: 'Message' }).waitFor();
-    return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
-  }
-
-  async function open(page: Page, name: string): Promise<void> {
-    const menu = page.getByRole('button', { name: 'Open the menu' });
-    if (await menu.isVisible()) await menu.click();
-    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
-    await page.getByRole('heading', { level: 1, name }).waitFor();
-  }
+  const logIn = (options?: BrowserContextOptions, token = product.token) => logInTo(product, browser, token, options);
 
   const spawn = async (task: string) => (await product.call('session.spawn', { task })) as { runId: string; rootRunId: string };
   const short = (id: string) => `…${id.slice(-8)}`;
@@ -63,7 +50,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
     test('a sub-agent is started, shown as it goes, steered and killed', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
-      await open(page, 'Runs');
+      await openPage(page, 'Runs');
       await page.getByRole('button', { name: 'Start a sub-agent' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('Task').fill(`WAIT for ${hostile}`);
@@ -95,7 +82,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
     test('what others start comes up by itself, and its details have what it said and its whole result as a file', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
-      await open(page, 'Runs');
+      await openPage(page, 'Runs');
       const { runId, rootRunId } = await spawn('Say LONG things');
       await root(page, rootRunId).waitFor();
       const twist = root(page, rootRunId).getByRole('button', { name: /^Sub-agents of/ });
@@ -120,7 +107,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       const { page } = session;
       const dialog = page.getByRole('dialog');
       const [one, two] = [await spawn('WAIT one'), await spawn('WAIT two')];
-      await open(page, 'Runs');
+      await openPage(page, 'Runs');
       await page.getByRole('button', { name: 'Active' }).click();
       await root(page, one.rootRunId)
         .getByRole('button', { name: /^Evict/ })
@@ -154,7 +141,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       const foreign = await spawn('Say nothing');
       await using session = await logIn({}, tokenOf('rpc'));
       const { page, complaints } = session;
-      await open(page, 'Runs');
+      await openPage(page, 'Runs');
       await page.getByText('Nothing was delegated yet').waitFor();
       await page.getByRole('button', { name: 'Start a sub-agent' }).click();
       await page.getByRole('dialog').getByLabel('Task').fill('Read the README');
@@ -196,7 +183,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
     test('one is made by forms alone, put right where it is wrong, saved, run with its variables and read', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
-      await open(page, 'Graphs');
+      await openPage(page, 'Graphs');
       await page.getByRole('link', { name: 'New graph' }).click();
       await page.getByRole('button', { name: 'Add a node' }).click();
       const form = page.getByRole('region', { name: /^Node/ });
@@ -317,7 +304,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
         ],
         'Slow',
       );
-      await open(page, 'Graphs');
+      await openPage(page, 'Graphs');
       await page.getByRole('link', { name: 'Slow' }).click();
       await page.getByRole('button', { name: 'Cancel' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Cancel it' }).click();
@@ -350,7 +337,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
           false,
         ]);
       };
-      await open(page, 'Runs');
+      await openPage(page, 'Runs');
       await page.getByText('WAIT to be looked at').first().waitFor();
       await check('runs');
       await page.locator('.run-name').first().click();
@@ -360,7 +347,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       await page.getByRole('button', { name: 'Start a sub-agent' }).click();
       await check('start of a sub-agent');
       await page.keyboard.press('Escape');
-      await open(page, 'Graphs');
+      await openPage(page, 'Graphs');
       await page.getByRole('link', { name: 'Axe', exact: true }).first().waitFor();
       await check('graphs');
       await page.goto(`${product.url}/graphs/runs/${graphId}`);
@@ -386,8 +373,8 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       await product.call('run.kill', { rootRunId });
     await using session = await logIn();
     const { page, context, complaints } = session;
-    await open(page, 'Graphs');
-    await open(page, 'Runs');
+    await openPage(page, 'Graphs');
+    await openPage(page, 'Runs');
     await page.evaluate(() => {
       const delays: number[] = [];
       Object.assign(globalThis, { delays });
@@ -420,7 +407,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       expect(await page.getByRole('dialog').getByLabel('Task').inputValue()).toBe('Typed while two hundred others work');
       await page.keyboard.press('Escape');
       expect(await page.locator('.run-row').count()).toBeGreaterThan(20);
-      await open(page, 'Graphs');
+      await openPage(page, 'Graphs');
       await page.getByRole('link', { name: 'Many 19', exact: true }).click();
       await page.getByText('10 of 10 nodes completed').waitFor({ timeout: 60_000 });
     });

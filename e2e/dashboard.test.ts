@@ -6,7 +6,8 @@ import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-cor
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findCommand } from '../tools/system-packages.mjs';
 import { seriousFindings } from './lib/axe.ts';
-import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/browser.ts';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { logInTo, openPage } from './lib/dashboard.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
 const sections = ['Chat', 'Conversations', 'Memory', 'Spend', 'Events', 'Agents & models', 'Tokens', 'API explorer'] as const;
@@ -25,22 +26,9 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
     await product?.[Symbol.asyncDispose]();
   });
 
-  /** A page that is logged in by the printed link, and what it complained about. */
-  async function logIn(options: BrowserContextOptions = {}, token = product.token) {
-    const context = await browser.context(options);
-    const page = await context.newPage();
-    const complaints = complaintsOf(page);
-    await page.goto(`${product.url}/#token=${token}`);
-    await page.getByRole('textbox', { name: 'Message' }).waitFor();
-    return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
-  }
+  const logIn = (options?: BrowserContextOptions, token = product.token) => logInTo(product, browser, token, options);
 
-  async function go(page: Page, section: (typeof sections)[number]): Promise<void> {
-    const menu = page.getByRole('button', { name: 'Open the menu' });
-    if (await menu.isVisible()) await menu.click();
-    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: section }).click();
-    await page.getByRole('heading', { level: 1, name: section }).waitFor({ state: 'attached' });
-  }
+  const go = (page: Page, section: (typeof sections)[number]) => openPage(page, section, 'attached');
 
   async function ask(page: Page, text: string): Promise<void> {
     await page.getByRole('textbox', { name: 'Message' }).fill(text);
@@ -542,7 +530,8 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await own.daemon.kill();
       await page.getByRole('button', { name: 'No connection' }).waitFor();
       await ask(page, 'Is anybody there?');
-      await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
+      // The list of conversations may say so beside it.
+      await answers(page).getByRole('alert').getByText('The gateway does not answer').waitFor();
       for (const section of ['Conversations', 'Memory', 'Spend', 'Agents & models', 'Tokens', 'API explorer'] as const) {
         await go(page, section);
         await page.getByRole('alert').getByText('The gateway does not answer').waitFor();

@@ -4,8 +4,6 @@ import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { escalate } from './escalate.ts';
-import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
-import { RootConfig } from './config-schema.ts';
 import { createAgents } from './features/agents/agents.ts';
 import type { Agent } from './features/agents/api.ts';
 import { createAutonomy } from './features/autonomy/autonomy.ts';
@@ -15,19 +13,12 @@ import { costOfCall } from './features/budgets/ledger.ts';
 import { createContext } from './features/context/context.ts';
 import { createMedia } from './features/media/media.ts';
 import { createEvents } from './features/events/events.ts';
-import { createMemory } from './features/memory/memory.ts';
-import { createMemoryTools } from './features/memory/tool.ts';
-import { createMemoryLife } from './features/memory/memory-life.ts';
 import { createModelMethods } from './features/models/methods.ts';
-import { createAuditQuery } from './features/observability/audit-query.ts';
-import { createMetrics } from './features/observability/metrics.ts';
 import { createReceipts } from './features/receipts/receipts.ts';
 import { createResponses } from './features/responses/responses.ts';
 import { createSessions } from './features/sessions/sessions.ts';
 import { createSessionTools } from './features/sessions/tool.ts';
-import { createSettings } from './features/settings/settings.ts';
 import { startMetrics } from './features/system/metrics.ts';
-import { createSystem } from './features/system/system.ts';
 import { createTokens } from './features/tokens/tokens.ts';
 import { createAnnouncer } from './features/turns/announce.ts';
 import { createToolMethods } from './features/tools/tools.ts';
@@ -36,25 +27,16 @@ import { defaultAgentOf, modelsFor, ownModel, primaryModel } from './features/tu
 import { reserveForTurn } from './features/turns/store.ts';
 import { createTurns, type TurnsDeps } from './features/turns/turns.ts';
 import { promptFilesFor } from './features/workspace/prompt-files.ts';
-import { createControlSocket } from './gateway/control-socket.ts';
-import { createGateway, type Gateway, owner } from './gateway/app.ts';
-import { createCapabilitySocket } from './gateway/rpc/capability-socket.ts';
-import { createDispatch } from './gateway/rpc/dispatch.ts';
+import { owner } from './gateway/app.ts';
 import { AppError } from './kernel/app-error.ts';
-import { recordAudit } from './kernel/audit.ts';
 import { systemClock, today } from './kernel/clock.ts';
-import { openDb } from './kernel/db/sqlite/open-db.ts';
 import { createEventBus } from './kernel/event-bus.ts';
 import type { Handlers } from './kernel/handlers.ts';
 import { createLanes } from './kernel/lane.ts';
-import { beginHeartbeat } from './kernel/lifecycle/watchdog.ts';
-import { watchLoad } from './kernel/lifecycle/load.ts';
-import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
 import { createModels } from './llm/create-models.ts';
 import { probeHttp } from './llm/discover.ts';
 import { countTokens } from './llm/count-tokens.ts';
 import { createEmbedder } from './llm/embeddings.ts';
-import { loadTransport } from './llm/wire/upstream.ts';
 import { createMessageRoom } from './runtime/context-room.ts';
 import { createFence } from './runtime/fence.ts';
 import { createInjectionMonitor } from './runtime/injection-monitor.ts';
@@ -63,10 +45,13 @@ import { createRunTurn } from './runtime/run-turn.ts';
 import { boundTools, restrictTools, selectTools } from './runtime/tool-policy.ts';
 import { createToolActivity } from './runtime/tool-activity.ts';
 import { createToolSet } from './runtime/tool-set.ts';
+import { createDoors } from './server-doors.ts';
+import { openGround } from './server-ground.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { createHands } from './server-hands.ts';
-import { createHealth } from './server-health.ts';
+import { createMemoryPart } from './server-memory.ts';
 import { createSchedule } from './server-schedule.ts';
+import { createSystemPart } from './server-system.ts';
 import { createTeams } from './server-teams.ts';
 import { jailWarnings, serverWarnings } from './start-warnings.ts';
 
@@ -83,48 +68,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const clock = overrides.clock ?? systemClock;
   const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'A listener of an event failed'));
 
-  // Storage. The lifetime is built first: the folder is locked before anything opens a file in it, and a clean end is recorded last.
-  const lifetime = building.use(beginLifetime(home.dataDir, clock));
-  let damage: Error | undefined;
-  const metrics = building.use(createMetrics({ version: options.version, clock, bus }));
-  // Most daemons have no collector, and what speaks to one is large.
-  const traces =
-    config.observability.traces === undefined
-      ? undefined
-      : building.use(
-          (await import('./features/observability/traces.ts')).openTraces(config.observability.traces, {
-            version: options.version,
-            clock,
-            log: log.module('traces'),
-          }),
-        );
-  const load = building.use(
-    watchLoad({
-      clock,
-      onChange(reason) {
-        if (reason === undefined) return log.info({}, 'New work is taken again');
-        log.error({ reason }, 'New work is refused for a while');
-        bus.emit('system:error', { source: 'load', message: `${reason}: new work is refused for a while`, timestamp: clock.now() });
-      },
-    }),
-  );
-  const opened = building.use(
-    await openDb({
-      dataDir: home.dataDir,
-      backupsDir: home.backupsDir,
-      clock,
-      log: log.module('storage'),
-      programVersion: options.version,
-      check: lifetime.uncleanEnd,
-      heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
-      onDamage(error) {
-        damage = error;
-        log.fatal({ err: error }, 'The database is damaged');
-        bus.emit('system:error', { source: 'storage', message: error.message, timestamp: clock.now() });
-      },
-    }),
-  );
-  const db = metrics.db(overrides.db?.(opened) ?? opened);
+  const ground = await openGround({ building, options, bus, clock });
+  const { lifetime, metrics, traces, db } = ground;
 
   const events = building.use(await createEvents({ db, bus, clock, log: log.module('events') }));
 
@@ -215,25 +160,18 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       turnsOf: lanes.ofGroup,
     }),
   );
-  const memory = building.use(
-    await createMemory({ db, bus, clock, log: log.module('memory'), agents: agents.api, embedder, embed: budgets.work.embed }),
-  );
   const fence = createFence({ key: options.installKey.derive('fence') });
-  const memoryLife = building.use(
-    createMemoryLife({
-      db,
-      bus,
-      clock,
-      log: log.module('memory'),
-      agents: agents.api,
-      work: budgets.work,
-      search: memory.api.search,
-      remembers: memory.remembers,
-      stored: memory.stored,
-      fence: fence.wrap,
-      operations: { find: findReviewable, read: readReviewable, keep: keepReview, fail: failReview },
-    }),
-  );
+  const memory = await createMemoryPart({
+    building,
+    options,
+    db,
+    bus,
+    clock,
+    agents: agents.api,
+    embedder,
+    work: budgets.work,
+    fence: fence.wrap,
+  });
   const { web, skills, mcp, workspace, approvals, shell, openedJail } = await createHands({
     building,
     options,
@@ -320,7 +258,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       ...workspace.tools,
       ...shell.tools,
       ...web.tools,
-      ...createMemoryTools({ methods: memory.methods, store: memory.api.store }),
+      ...memory.tools,
       ...createSessionTools(sessions.methods),
       background.tool,
       ...(overrides.tools ?? []),
@@ -361,7 +299,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     commitDurableTurn,
     autonomy: autonomy.turns,
     budgetOf: budgets.budgetOf,
-    memory: memoryLife.recall,
+    memory: memory.recall,
     skills: skills.api,
     async inLane({ ref, agent, principalId, signal, delegated }, run) {
       const [group, groupLimit] = delegated === true ? ['delegated', Number.MAX_SAFE_INTEGER] : [agent.id, agent.config.maxConcurrentRuns];
@@ -405,7 +343,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     checklist: workspace.api.checklist,
     isBusy: (ref) => lanes.of(ref).running,
     turns: turns.api,
-    memory: memoryLife.api,
+    memory: memory.life,
     fence: fence.wrap,
     identityOf,
     noticeMessages: sessions.noticeMessages,
@@ -450,40 +388,24 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const receipts = building.use(createReceipts({ db, clock, log: log.module('receipts'), execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
-  const settings = createSettings({ schema: RootConfig, config, redactText: options.redactor.redact });
   let address: string | null = null;
-  const about = () => ({ version: options.version, ...(address !== null && { baseUrl: address }) });
-  const openRpc = () => import('@gatehouse/contract/openrpc').then(({ openRpcDocument }) => openRpcDocument(about()));
-  const openApi = () => import('@gatehouse/contract/openapi').then(({ openApiDocument }) => openApiDocument(about()));
-  const asyncApi = () => import('@gatehouse/contract/asyncapi').then(({ asyncApiDocument }) => asyncApiDocument(about()));
-  const system = createSystem({
+  const system = createSystemPart({
+    options,
+    db,
+    bus,
     clock,
-    log: log.module('system'),
-    logger: options.logger,
-    version: options.version,
-    configFiles: options.configFiles,
-    sections: settings.sections,
-    supervised: options.supervised,
-    openRpc,
     address: () => address,
-    connections: () => gateway.connections(),
+    connections: () => doors.connections(),
     turns: turns.api.counts,
-    storage: () => db.status(),
-    checkConfig: options.checkConfig,
-    restart: options.restart,
-    audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
   });
   const methods: Handlers = {
     ...system.methods,
-    ...settings.methods,
     ...agents.methods,
     ...tokens.methods,
     ...budgets.methods,
     ...memory.methods,
-    ...memoryLife.methods,
     ...sessions.methods,
     ...approvals.methods,
-    ...createAuditQuery({ db, redactText: options.redactor.redact }),
     ...skills.methods,
     ...web.methods,
     ...workspace.methods,
@@ -497,87 +419,36 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...teams.methods,
   };
 
-  const handlers = traces?.handlers(methods) ?? methods;
-
-  // Doors.
-  let state: 'running' | 'draining' = 'running';
-  const health = createHealth({
-    version: options.version,
+  const doors = createDoors({
+    building,
+    options,
+    ground,
+    bus,
     clock,
+    handlers: traces?.handlers(methods) ?? methods,
+    documents: system.documents,
+    tokens: tokens.api,
+    turns: turns.api,
+    responses: responses.api,
+    media: media.api,
+    receipts: receipts.api,
+    webhooks: schedule.webhooks,
+    events: events.api,
+    sessions: sessions.api,
     models,
-    state: () => state,
-    storage: () => (damage === undefined ? db.status() : Promise.reject(damage)),
-    overload: load.overload,
-    controlPlaneOnly: lifetime.controlPlaneOnly,
-  });
-  const gateway: Gateway = building.use(
-    createGateway({
-      config: config.gateway,
-      handlers,
-      tokens: tokens.api,
-      turns: turns.api,
-      responses: responses.api,
-      media: media.api,
-      receipts: receipts.api,
-      webhooks: schedule.webhooks,
-      events: events.api,
-      sessions: sessions.api,
-      version: options.version,
-      mcpOffer: overrides.mcpOffer,
-      models,
-      primaryModel: (agent) => primaryModel(agent, models),
-      agents: agents.api,
-      embed:
-        embedder === undefined
-          ? undefined
-          : (texts, { identity, signal }) =>
-              budgets.work.embed({ agentId: defaultAgentOf(agents.api, identity), principalId: identity.principalId, texts, signal }),
-      health,
-      documents: { openapi: openApi, openrpc: openRpc, asyncapi: asyncApi },
-      meter: metrics.door,
-      metrics: metrics.render,
-      tracer: traces?.door,
-      overload: load.overload,
-      bus,
-      clock,
-      log: log.module('gateway'),
-      homeDir: home.dir,
-      badResults: overrides.badResults ?? 'log',
-    }),
-  );
-  metrics.attach({
-    turns: turns.api.counts,
-    connections: gateway.connections,
-    eventStreams: gateway.eventStreams,
-    storage: () => db.status(),
-    loopDelayMs: load.loopDelayMs,
+    primaryModel: (agent) => primaryModel(agent, models),
+    agents: agents.api,
+    embed:
+      embedder === undefined
+        ? undefined
+        : (texts, { identity, signal }) =>
+            budgets.work.embed({ agentId: defaultAgentOf(agents.api, identity), principalId: identity.principalId, texts, signal }),
+    scriptCalls: teams.scriptCalls,
   });
   // Whoever is let in finds the schedule read, and the greeting follows at once.
   await schedule.start();
   const warnings = [...serverWarnings(config.gateway, lifetime.controlPlaneOnly), ...(await jailWarnings(config, openedJail)), ...schedule.warnings];
-  if (config.gateway.enabled) ({ address } = await gateway.listen());
-  // Loaded while nobody waits for it, or the first turn would; it holds the event loop, so not in the way of the first answer.
-  building.defer(clock.after(100, () => void loadTransport()));
-  building.use(
-    await createControlSocket({
-      file: home.socketFile,
-      backupsDir: home.backupsDir,
-      info: () => ({ address, pid: process.pid, version: options.version }),
-      backup: (file, onProgress) => db.backup(file, onProgress),
-      serve: gateway.serveOwner,
-      clock,
-      log: log.module('control'),
-    }),
-  );
-  building.use(
-    await createCapabilitySocket({
-      file: home.capabilitySocketFile,
-      calls: teams.scriptCalls,
-      dispatch: createDispatch({ handlers, bus, clock, log: log.module('rpc'), badResults: overrides.badResults ?? 'log' }),
-      clock,
-      log: log.module('capability'),
-    }),
-  );
+  address = await doors.open();
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   return {
@@ -586,13 +457,12 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     warnings,
     bus,
     async drain() {
-      state = 'draining';
       background.pause();
       teams.stopping();
-      await Promise.all([gateway.drain(config.gateway.drainTimeoutMs), schedule.drain(config.gateway.drainTimeoutMs)]);
+      await Promise.all([doors.drain(config.gateway.drainTimeoutMs), schedule.drain(config.gateway.drainTimeoutMs)]);
       turns.abortAll();
       // What was aborted says so to its client and books what it used.
-      await gateway.drain(abortedMs);
+      await doors.drain(abortedMs);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

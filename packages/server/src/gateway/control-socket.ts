@@ -1,4 +1,3 @@
-import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { isAbsolute, join } from 'node:path';
 import * as z from 'zod';
@@ -6,6 +5,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { AppError, toAppError } from '../kernel/app-error.ts';
 import { parseJson } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
+import { listenOnFile } from './socket-file.ts';
 
 export interface ControlSocketDeps {
   readonly file: string;
@@ -51,18 +51,7 @@ export async function createControlSocket(deps: ControlSocketDeps): Promise<Asyn
     outgoing.end();
   }
 
-  // A socket file that a killed daemon left behind; the lock of the data folder says that no other one runs.
-  await rm(deps.file, { force: true });
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(deps.file, resolve));
-  await chmod(deps.file, 0o600);
-  server.unref();
-  return {
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await rm(deps.file, { force: true });
-    },
-  };
+  return listenOnFile(server, deps.file, () => server.closeAllConnections());
 }
 
 function answer(outgoing: ServerResponse, status: number, body: object): void {

@@ -33,12 +33,9 @@ export interface OffLoaded {
 
 /** Writes a result to a file of the agent's workspace; the oldest such files make room for new ones. */
 export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' | 'models'>, content: string): Promise<OffLoaded> {
-  const path = `${folder}/${newId(input.turnId)}.txt`;
   // Lines that the reading tool can show one by one, whatever the result looks like.
   const kept = breakLines(cutMiddle(content, maxFileCharacters));
-  await mkdir(input.workspaceDir, { recursive: true, mode: 0o700 });
-  await writeFileInside(input.workspaceDir, path, kept, { maxBytes: maxFileCharacters * 4 });
-  await prune(input.workspaceDir);
+  const path = await keepResult(input.workspaceDir, folder, newId(input.turnId), kept);
   const lines = kept.split('\n').length;
   return {
     shown: cutMiddle(content, Math.min(shownCharacters, offLoadFrom(input.models))),
@@ -69,11 +66,16 @@ function piecesOf(line: string): readonly string[] {
   return pieces;
 }
 
-async function prune(workspaceDir: string): Promise<void> {
-  const files = [...(await listInside(workspaceDir, folder))].toSorted((a, b) => b.mtimeMs - a.mtimeMs);
+/** Writes a text to a folder of the workspace that is for results; the oldest files there make room for new ones. Gives its path. */
+export async function keepResult(workspaceDir: string, inFolder: string, name: string, text: string): Promise<string> {
+  const path = `${inFolder}/${name}.txt`;
+  await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
+  await writeFileInside(workspaceDir, path, text, { maxBytes: maxTotalBytes });
+  const files = [...(await listInside(workspaceDir, inFolder))].toSorted((a, b) => b.mtimeMs - a.mtimeMs);
   let bytes = 0;
-  for (const [index, { name, size }] of files.entries()) {
-    bytes += size;
-    if (index >= maxFiles || (bytes > maxTotalBytes && index > 0)) await removeInside(workspaceDir, `${folder}/${name}`);
+  for (const [index, file] of files.entries()) {
+    bytes += file.size;
+    if (index >= maxFiles || (bytes > maxTotalBytes && index > 0)) await removeInside(workspaceDir, `${inFolder}/${file.name}`);
   }
+  return path;
 }

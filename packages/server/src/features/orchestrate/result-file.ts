@@ -1,11 +1,9 @@
 import { cutMiddle } from '../../runtime/bound-text.ts';
 import { parseJson } from '../../kernel/json.ts';
-import { listInside, removeInside, writeFileInside } from '../../kernel/safe-path.ts';
+import { keepResult } from '../../runtime/off-load.ts';
 
 /** Where results lie that are too long for a line; a folder of the workspace that scripts see. */
 const folder = 'output/scripts';
-const maxFiles = 100;
-const maxTotalBytes = 64 * 1024 * 1024;
 const maxFileCharacters = 8 * 1024 * 1024;
 /** Characters of a result that a script is handed without a file. */
 const inlineCharacters = 32_768;
@@ -21,9 +19,7 @@ export interface ScriptResult {
 export async function toScriptResult(content: string, about: { readonly workspaceDir: string; readonly inside: string; readonly name: string }) {
   if (content.length <= inlineCharacters) return { text: content } satisfies ScriptResult;
   const kept = cutMiddle(content, maxFileCharacters);
-  const path = `${folder}/${about.name}.txt`;
-  await writeFileInside(about.workspaceDir, path, kept, { maxBytes: maxFileCharacters * 4 });
-  await prune(about.workspaceDir);
+  const path = await keepResult(about.workspaceDir, folder, about.name, kept);
   const kind = /^\s*[[{]/.test(kept) && isJson(kept) ? ('json' as const) : ('text' as const);
   const result: ScriptResult = {
     text: content.slice(0, shownCharacters).toWellFormed(),
@@ -38,14 +34,5 @@ function isJson(text: string): boolean {
     return true;
   } catch {
     return false;
-  }
-}
-
-async function prune(workspaceDir: string): Promise<void> {
-  const files = [...(await listInside(workspaceDir, folder))].toSorted((a, b) => b.mtimeMs - a.mtimeMs);
-  let bytes = 0;
-  for (const [index, { name, size }] of files.entries()) {
-    bytes += size;
-    if (index >= maxFiles || (bytes > maxTotalBytes && index > 0)) await removeInside(workspaceDir, `${folder}/${name}`);
   }
 }

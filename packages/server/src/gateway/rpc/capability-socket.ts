@@ -1,4 +1,3 @@
-import { chmod, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import * as z from 'zod';
 import type { CapabilityRequest, ScriptCalls } from '../../features/orchestrate/api.ts';
@@ -6,6 +5,7 @@ import { AppError, toAppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
+import { listenOnFile } from '../socket-file.ts';
 import type { Dispatch } from './dispatch.ts';
 
 export interface CapabilitySocketDeps {
@@ -44,18 +44,9 @@ export async function createCapabilitySocket(deps: CapabilitySocketDeps): Promis
     void serve(deps, socket);
   });
   server.maxConnections = maxConnections;
-  // What a killed daemon left behind; the lock of the data folder says that no other one runs.
-  await rm(deps.file, { force: true });
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(deps.file, resolve));
-  await chmod(deps.file, 0o600);
-  server.unref();
-  return {
-    async [Symbol.asyncDispose]() {
-      server.close();
-      for (const socket of open) socket.destroy();
-      await rm(deps.file, { force: true });
-    },
-  };
+  return listenOnFile(server, deps.file, () => {
+    for (const socket of open) socket.destroy();
+  });
 }
 
 async function serve({ calls, dispatch, clock, log }: CapabilitySocketDeps, socket: Socket): Promise<void> {

@@ -1,0 +1,68 @@
+import { createMetrics } from './features/observability/metrics.ts';
+import type { Clock } from './kernel/clock.ts';
+import type { DbStatus } from './kernel/db/db.ts';
+import { openDb } from './kernel/db/sqlite/open-db.ts';
+import type { EventBus } from './kernel/event-bus.ts';
+import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
+import { watchLoad } from './kernel/lifecycle/load.ts';
+import { beginHeartbeat } from './kernel/lifecycle/watchdog.ts';
+import type { ServerOptions } from './server-handle.ts';
+
+export interface GroundDeps {
+  /** Owns what is built here. */
+  readonly building: AsyncDisposableStack;
+  readonly options: ServerOptions;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+}
+export type Ground = Awaited<ReturnType<typeof openGround>>;
+
+/** What all parts stand on: the lock of the data folder, what is measured of them, and the database. */
+export async function openGround({ building, options, bus, clock }: GroundDeps) {
+  const { config, home, log, overrides = {} } = options;
+  // Built first: the folder is locked before anything opens a file in it, and a clean end is recorded last.
+  const lifetime = building.use(beginLifetime(home.dataDir, clock));
+  const metrics = building.use(createMetrics({ version: options.version, clock, bus }));
+  // Most daemons have no collector, and what speaks to one is large.
+  const traces =
+    config.observability.traces === undefined
+      ? undefined
+      : building.use(
+          (await import('./features/observability/traces.ts')).openTraces(config.observability.traces, {
+            version: options.version,
+            clock,
+            log: log.module('traces'),
+          }),
+        );
+  const load = building.use(
+    watchLoad({
+      clock,
+      onChange(reason) {
+        if (reason === undefined) return log.info({}, 'New work is taken again');
+        log.error({ reason }, 'New work is refused for a while');
+        bus.emit('system:error', { source: 'load', message: `${reason}: new work is refused for a while`, timestamp: clock.now() });
+      },
+    }),
+  );
+  let damage: Error | undefined;
+  const opened = building.use(
+    await openDb({
+      dataDir: home.dataDir,
+      backupsDir: home.backupsDir,
+      clock,
+      log: log.module('storage'),
+      programVersion: options.version,
+      check: lifetime.uncleanEnd,
+      heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
+      onDamage(error) {
+        damage = error;
+        log.fatal({ err: error }, 'The database is damaged');
+        bus.emit('system:error', { source: 'storage', message: error.message, timestamp: clock.now() });
+      },
+    }),
+  );
+  const db = metrics.db(overrides.db?.(opened) ?? opened);
+  /** Fails once the database is known to be damaged. */
+  const storage = (): Promise<DbStatus> => (damage === undefined ? db.status() : Promise.reject(damage));
+  return { lifetime, metrics, traces, load, db, storage };
+}
