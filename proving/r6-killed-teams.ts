@@ -19,6 +19,7 @@ export const teamKillPoints = [
   'after a run is accepted',
   'before a run begins',
   'after a run has begun',
+  'before the turn of a run is opened',
   'before the end of a run is committed',
   'after the end of a run is committed',
   'before a failed run is told',

@@ -7,12 +7,13 @@ type Place = readonly [module: string, text: string];
 
 /** Where each point lies: the kill comes before this text of this module. */
 const points: Readonly<Record<string, Place>> = {
-  'before a run is accepted': ['features/subagents/spawn.ts', 'accepted = await deps.db.write(deps.accept,'],
+  'before a run is accepted': ['features/subagents/runner.ts', 'const accepted = await db.write(deps.operations.accept,'],
   'after a run is accepted': ['features/subagents/spawn.ts', "if ('refused' in accepted)"],
-  'before a run begins': ['features/subagents/runner.ts', 'const begun = await db.write(deps.operations.begin,'],
-  'after a run has begun': ['features/subagents/runner.ts', 'events.started(begun, row.startedAtMs !== null);'],
+  'before a run begins': ['features/subagents/runner.ts', 'const steers = await db.write(deps.operations.begin,'],
+  'after a run has begun': ['features/subagents/runner.ts', 'events.started(begun, isResumed);'],
+  'before the turn of a run is opened': ['features/subagents/runner.ts', 'const outcome = await deps.turns.durable('],
   'before the end of a run is committed': ['features/subagents/runner.ts', 'const runEnd = await conclude('],
-  'after the end of a run is committed': ['features/subagents/runner.ts', 'if (outcome.settled) await endedOne(row.id);'],
+  'after the end of a run is committed': ['features/subagents/runner.ts', 'if (outcome.endedRun !== undefined) ended([outcome.endedRun]);'],
   'before a failed run is told': ['features/subagents/announce.ts', 'const isTold = await db.write(deps.operations.tell,'],
   'after a failed run is told': ['features/subagents/announce.ts', 'if (!isTold) return;'],
   'before news are taken': ['features/subagents/announce.ts', 'news = await db.write(deps.operations.take,'],
@@ -29,7 +30,7 @@ const points: Readonly<Record<string, Place>> = {
   'after the answer of a person': ['features/graph/ask.ts', "if (node.answer === 'approved') return"],
   'before the end of a graph is committed': ['features/graph/runner.ts', 'const closed = await db.write(operations.close, {'],
   'after the end of a graph is committed': ['features/graph/runner.ts', 'if (closed === undefined) return false;'],
-  'before a graph is told': ['features/graph/tell.ts', 'await deps.turns.durable('],
+  'before a graph is told': ['features/graph/tell.ts', 'const told = await deps.turns.tell('],
   'before a message is accepted': ['features/session-send/session-send.ts', 'await db.write(deps.acceptSend,'],
   'after a message is accepted': ['features/session-send/session-send.ts', 'announce(row);'],
   'before an answer is kept': ['features/session-send/answer.ts', 'kept = progressOf(send, leg, outcome);'],

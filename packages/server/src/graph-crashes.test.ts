@@ -166,7 +166,7 @@ async function begin(
     },
     operations: { accept: acceptGraph, move: moveGraphNodes, close: closeGraph, tellByInbox: tellGraphByInbox, ofRoot: graphsOfRoot },
     sessions: { existing: () => Promise.reject(new AppError('not_found', 'none')) },
-    turns: { durable: () => Promise.reject(new AppError('unavailable', 'none')) },
+    turns: { tell: () => Promise.reject(new AppError('unavailable', 'none')) },
     identityOf: () => identity,
     fence: (text) => `<${text}>`,
     concurrency: 4,

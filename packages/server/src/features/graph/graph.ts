@@ -27,7 +27,7 @@ export interface GraphDeps
   readonly durable: RunnerDeps['durable'];
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
-  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly turns: Pick<TurnsApi, 'tell'>;
 }
 
 export interface Graphs extends AsyncDisposable {

@@ -14,7 +14,7 @@ import { announceIn, type GraphRow, requesterIn, specOf } from './rows.ts';
 import type { FoundGraph } from './store.ts';
 
 export interface TellDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf'> {
-  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly turns: Pick<TurnsApi, 'tell'>;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly operations: Pick<GraphOperations, 'tellByInbox'>;
 }
@@ -50,15 +50,17 @@ export function createTelling(deps: TellDeps) {
     // A turn that gives its work back counts no tries by itself.
     if (announce.to !== 'conversation' || identity === undefined || item.attempts >= maxTellAttempts) return byInbox(found, item);
     const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
-    const target = await deps.sessions.existing({ conversationRef: announce.conversationRef }, call).catch((error: unknown) => {
-      if (error instanceof AppError && error.code === 'not_found') return undefined;
-      throw error;
-    });
+    const conversation = () =>
+      deps.sessions.existing({ conversationRef: announce.conversationRef }, call).catch((error: unknown) => {
+        if (error instanceof AppError && error.code === 'not_found') return undefined;
+        throw error;
+      });
+    const target = await conversation();
     if (target === undefined) return byInbox(found, item);
     const requester = requesterIn(row);
     const completed = found.nodes.filter(({ state }) => state === 'completed').length;
     const title = row.label === null ? '' : `Label: ${row.label}\n`;
-    await deps.turns.durable(
+    const told = await deps.turns.tell(
       {
         workId: item.id,
         owner: item.owner,
@@ -66,20 +68,26 @@ export function createTelling(deps: TellDeps) {
         origin: 'background',
         authority: requester?.origin ?? 'rpc',
         target,
-        message: `Graph ${row.id}, which was started for this conversation, has ended: ${completed} of ${row.nodeCount} nodes completed. Tell what came of it. What its agents said follows.`,
-        fenced: {
-          text: [`${title}${resultOf(found, specOf(row))}`, failuresOf(found)].filter((part) => part !== '').join('\n\n'),
-          source: 'sub-agent',
-        },
         ...(row.rootRunId !== null && { rootRunId: row.rootRunId }),
         ...(requester?.bounds !== undefined && { toolBounds: requester.bounds }),
         kept: true,
         operation: 'subagent',
         settle: ({ failure }) => (failure === undefined ? { state: 'done' } : { retryAfterMs: retryMs, errorKind: failure.kind }),
       },
+      async () => {
+        // It may have been deleted while this waited for it.
+        if ((await conversation()) === undefined) return undefined;
+        return {
+          message: `Graph ${row.id}, which was started for this conversation, has ended: ${completed} of ${row.nodeCount} nodes completed. Tell what came of it. What its agents said follows.`,
+          fenced: {
+            text: [`${title}${resultOf(found, specOf(row))}`, failuresOf(found)].filter((part) => part !== '').join('\n\n'),
+            source: 'sub-agent',
+          },
+        };
+      },
       call,
     );
-    return 'settled';
+    return told === undefined ? byInbox(found, item) : 'settled';
   };
 
   async function gaveUp(item: WorkItem): Promise<void> {
