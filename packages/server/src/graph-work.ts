@@ -9,6 +9,7 @@ import {
   type GraphClosing,
   type GraphIntake,
   maxOpenGraphs,
+  maxOpenOfOne,
   type NodeMoves,
 } from './features/graph/operations.ts';
 import { addGraph, changeNodes, endGraphRow, type FoundGraph, openGraphs, openGraphsOf, readGraph, stoppedGraph } from './features/graph/store.ts';
@@ -23,7 +24,9 @@ export const acceptGraph = operation(
     const known = await findWork(tx, { kind: work.kind, key: work.key });
     // Under its own id it was started by another call than this one.
     if (known !== undefined) return work.key === row.id ? 'gone' : graphOf(known.payload);
-    if ((await openGraphs(tx)) >= maxOpenGraphs) return 'full';
+    const open = await openGraphs(tx, row.principalId);
+    if (open.all >= maxOpenGraphs) return 'full';
+    if (open.own >= maxOpenOfOne) return 'full_of_own';
     if (!(await addGraph(tx, row, nodeIds, wasLoaded))) return 'gone';
     await enterRoot(tx, root);
     await acceptWork(tx, work);

@@ -298,18 +298,25 @@ test('each end of a node is told when that was asked for', async () => {
   ]);
 });
 
-test('a hundred graphs run at once, and no more', async () => {
+test('a hundred graphs run at once, eighty of one owner, and no more', async () => {
   const server = await start();
+  const stranger = await server.as(['rpc']);
   const gate: Nodes = [{ node_id: 'gate', task: 'Sure?', type_id: 'approval-gate' }];
-  const begin = () => server.client.call('graph.execute', { nodes: gate, announceChannelType: 'gateway', announceChannelId: 'inbox' });
-  const begun = await Promise.all(Array.from({ length: 100 }, begin));
-  await expect(begin()).rejects.toMatchObject({ code: 'rate_limited' });
-  await expect
-    .poll(async () => (server.clock.advance(1), (await server.client.call('inbox.list', { limit: 100 })).messages.length), { timeout: 10_000 })
-    .toBe(100);
-  const [first] = begun;
-  if (first === undefined) throw new Error('nothing was begun');
-  await server.client.call('graph.answer', { graphId: first.graphId, nodeId: 'gate', answer: 'yes' });
-  await server.ended(first.graphId);
-  await begin();
+  const begin = (by = server.client) => by.call('graph.execute', { nodes: gate, announceChannelType: 'gateway', announceChannelId: 'inbox' });
+  const begun = await Promise.all(Array.from({ length: 80 }, () => begin()));
+  await expect(begin()).rejects.toMatchObject({ code: 'rate_limited', message: '80 of your graphs run already, which is the limit' });
+  const theirs = await Promise.all(Array.from({ length: 20 }, () => begin(stranger)));
+  await expect(begin(stranger)).rejects.toMatchObject({ code: 'rate_limited', message: '100 graphs run already, which is the limit' });
+  // An admin sees those of all.
+  const asked = async (by = server.client) => (await by.call('inbox.list', { limit: 100 })).messages.length;
+  await expect.poll(async () => (server.clock.advance(1), [await asked(), await asked(stranger)]), { timeout: 10_000 }).toEqual([100, 20]);
+  for (const [by, ended] of [
+    [server.client, begun[0]],
+    [stranger, theirs[0]],
+  ] as const) {
+    if (ended === undefined) throw new Error('nothing was begun');
+    await by.call('graph.answer', { graphId: ended.graphId, nodeId: 'gate', answer: 'yes' });
+    await server.ended(ended.graphId);
+    await begin(by);
+  }
 }, 30_000);

@@ -12,6 +12,8 @@ export const graphTellWork = 'graph_told';
 
 /** Graphs that may run at once, in all. */
 export const maxOpenGraphs = 100;
+/** Of one principal: the others find room beside it. */
+export const maxOpenOfOne = 80;
 
 export interface GraphIntake {
   readonly row: GraphRow;
@@ -23,7 +25,7 @@ export interface GraphIntake {
   readonly audit: AuditRow;
 }
 
-export type GraphAccepted = 'accepted' | 'full' | 'gone' | { readonly graphId: string };
+export type GraphAccepted = 'accepted' | 'full' | 'full_of_own' | 'gone' | { readonly graphId: string };
 
 export interface NodeMoves {
   readonly claim: WorkClaim;

@@ -13,7 +13,7 @@ import type { DurableWork } from '../durable/api.ts';
 import type { SessionsApi } from '../sessions/api.ts';
 import { agentsOf, type GraphInput, type GraphSpec } from './definition.ts';
 import { checkGraph, type InputDeps, invalid, storedForm } from './input.ts';
-import { type GraphOperations, graphWork, maxOpenGraphs } from './operations.ts';
+import { type GraphOperations, graphWork, maxOpenGraphs, maxOpenOfOne } from './operations.ts';
 import { notFound, reachOf } from './reach.ts';
 import { findGraph } from './read-store.ts';
 import { type Announce, type GraphRow, parseDefinition, type Requester } from './rows.ts';
@@ -112,7 +112,8 @@ export function createStart(deps: StartDeps) {
       },
       audit,
     });
-    if (accepted === 'full') throw new AppError('rate_limited', `${maxOpenGraphs} graphs run already, which is the limit`, { retryAfterMs: 10_000 });
+    if (accepted === 'full') throw busy(`${maxOpenGraphs} graphs run already`);
+    if (accepted === 'full_of_own') throw busy(`${maxOpenOfOne} of your graphs run already`);
     if (accepted === 'gone') throw new AppError('precondition_failed', 'The graph was started already', { param: 'graphId' });
     const isRepeat = accepted !== 'accepted';
     if (!isRepeat) announceAudit(bus, audit);
@@ -198,3 +199,5 @@ function requesterOf({ agentCaller }: CallContext, tainted: boolean, caps: Reque
     caps,
   };
 }
+
+const busy = (message: string) => new AppError('rate_limited', `${message}, which is the limit`, { retryAfterMs: 10_000 });

@@ -101,16 +101,16 @@ const dropGraph = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_run'
 const dropNodes = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_node').where('graph_id', '=', p('id')));
 
 // A state that is bound as a parameter would not be found in the index of that state.
-const countOpen = query<Record<string, never>, { count: number }>(({ db, sql }) =>
+const countOpen = query<{ principalId: string }, { all: number; own: number }>(({ db, sql, p }) =>
   db
     .selectFrom('graph_run')
-    .select(sql<number>`count(*)`.as('count'))
+    .select([sql<number>`count(*)`.as('all'), sql<number>`count(case when principal_id = ${p('principalId')} then 1 end)`.as('own')])
     .where(sql<boolean>`state = 'running'`),
 );
 
-/** Graphs that run. */
-export async function openGraphs(tx: Tx): Promise<number> {
-  return (await tx.get(countOpen, {}))?.count ?? 0;
+/** How many graphs run, and how many of a principal. */
+export async function openGraphs(tx: Tx, principalId: string): Promise<{ readonly all: number; readonly own: number }> {
+  return (await tx.get(countOpen, { principalId })) ?? { all: 0, own: 0 };
 }
 
 /** A graph begins, in the place of the one that was loaded under the same id. False: that has been started, or is gone. */
