@@ -33,14 +33,27 @@ const plainBuiltins = {
     build.onResolve({ filter: /^(?:node:)?[a-z]/ }, ({ path, kind }) => {
       if (!isBuiltin(path)) return undefined;
       const name = path.startsWith('node:') ? path : `node:${path}`;
-      return kind === 'import-statement' ? { path: name, namespace: 'builtin' } : { path: name, external: true };
+      if (kind !== 'import-statement') return { path: name, external: true };
+      // Its last part names the variable of the module, see `bareBuiltins`.
+      return { path: `builtin_${name.slice(5).replaceAll('/', '_')}`, namespace: 'builtin', pluginData: name };
     });
-    build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
-      contents: `module.exports = require(${JSON.stringify(path)})`,
+    build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ pluginData }) => ({
+      contents: `module.exports = require(${JSON.stringify(pluginData)})`,
       loader: 'js',
     }));
   },
 };
+
+/**
+ * Takes from the modules of Node the wrapper that makes them look like ES modules: one getter function for the names of all of them, which
+ * V8 looks up anew at each use, and an object with all names for each file that imports one. Only a default import needs it.
+ */
+function bareBuiltins(text) {
+  const defaults = new Set([...text.matchAll(/\b(\w+)\.default\b/g)].map(([, name]) => name));
+  return text.replace(/\b(\w+)=__toESM\((require_builtin_\w+\(\))(?:,1)?\)/g, (wrapped, name, module) =>
+    defaults.has(name) ? wrapped : `${name}=${module}`,
+  );
+}
 
 /** Native helpers of ws that a test tool brings along: the bundle has no native parts, and ws does without. */
 const noNativeParts = {
@@ -123,7 +136,7 @@ export async function build(stamp) {
   const files = results.flatMap((result) => result.outputFiles).sort((a, b) => Number(isEntry(a.path)) - Number(isEntry(b.path)));
   for (const file of files) {
     made.add(file.path);
-    replace(file.path, file.contents);
+    replace(file.path, bareBuiltins(file.text));
   }
   for (const name of readdirSync(dist)) {
     const path = join(dist, name);

@@ -6,8 +6,8 @@ buildIn({
   module: 'features/webhooks/deliver.ts',
   replace: [
     {
-      from: 'if (work !== undefined) deps.durable.wake(deliveryKind);',
-      to: `if (work !== undefined) {
+      from: 'if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);',
+      to: `if (intake.delivery.ownState === null) {
         deps.durable.wake(deliveryKind);
         const { listDeliveries } = await import('./store.ts');
         for (let state = 'accepted'; state === 'accepted' || state === 'running'; ) {

@@ -46,7 +46,7 @@ export function readBody(call: HttpCall, limit: number, time: BodyTime = { whole
       reject(error);
     };
     const giveUp = (): void => refuse(lateBody(call));
-    let pace: NodeJS.Timeout;
+    let pace: NodeJS.Timeout | undefined;
     const look = (atMs: number, wantedBytes: number): void => {
       if (atMs >= time.wholeMs || size < wantedBytes) return giveUp();
       lookAfter(atMs);
@@ -57,7 +57,10 @@ export function readBody(call: HttpCall, limit: number, time: BodyTime = { whole
       pace = setTimeout(() => look(atMs, bytesPerSec === undefined ? minBytes : (bytesPerSec * atMs) / 1_000), atMs - sinceMs);
       pace.unref();
     };
-    lookAfter(0);
+    // Nearly all have come with their headers, as is known once these have been dealt with: they need no timer.
+    process.nextTick(() => {
+      if (!settled && !incoming.complete) lookAfter(0);
+    });
     // The listeners go with the request; taking them off would cost more than they do.
     const settle = (): void => {
       settled = true;

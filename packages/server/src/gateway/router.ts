@@ -19,7 +19,7 @@ export interface Router {
  * lead into a route that a check in front of it did not see.
  */
 export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly web: boolean; readonly hooksPath?: string }): Router {
-  const router = new RegExpRouter<RouteName>();
+  const router = new RegExpRouter<{ readonly name: RouteName; readonly parts: readonly string[] }>();
   const methods = new Set<string>();
   /** Routes without a variable part, which are nearly all, by method and path. */
   const exact = new Map<string, RouteMatch>();
@@ -30,7 +30,8 @@ export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly 
     const path = route.signed === true ? `${hooksPath}${route.path.slice(declaredHooksPath.length)}` : route.path;
     // One beside a variable part of the same place would be ambiguous to the router.
     if (!/[:*]/.test(path)) exact.set(`${route.method} ${path}`, { name, route, params: {} });
-    else router.add(route.method, path.replace(/\*(\w+)$/, ':$1{.+}'), name);
+    else
+      router.add(route.method, path.replace(/\*(\w+)$/, ':$1{.+}'), { name, parts: [...path.matchAll(/[:*](\w+)/g)].map(([, part = '']) => part) });
   }
 
   function find(method: string, path: string): RouteMatch | undefined {
@@ -39,11 +40,12 @@ export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly 
     const [handlers, values] = router.match(method, path);
     const hit = handlers[0];
     if (hit === undefined) return undefined;
-    const [name, indexes] = hit;
+    const [{ name, parts }, indexes] = hit;
     const params: Record<string, string> = {};
-    for (const [key, index] of Object.entries(indexes)) {
+    for (const part of parts) {
+      const index = indexes[part];
       const value = typeof index === 'number' ? values?.[index] : index;
-      if (value !== undefined) params[key] = value;
+      if (value !== undefined) params[part] = value;
     }
     return { name, route: routes[name], params };
   }

@@ -61,11 +61,8 @@ const insert = query<NewWorkRow>(({ db, p }) =>
       attempts: p('fence'),
       resumes: 0,
       not_before_ms: p('notBeforeMs'),
-      result_json: null,
-      error_kind: null,
       created_at_ms: p('atMs'),
       started_at_ms: p('startedAtMs'),
-      ended_at_ms: null,
     })
     .onConflict((conflict) => conflict.columns(['kind', 'work_key']).doNothing()),
 );

@@ -6,7 +6,7 @@ import type { Log } from '../../kernel/log.ts';
 import type { EventPage, EventsApi, LoggedEvent } from './api.ts';
 import { decodeEntries, endOf, isGap, type KeptEvent, type LogEntry } from './batch.ts';
 import { Recorder, type RecorderLimits, recorderLimits } from './recorder.ts';
-import { EventRing, type EventWithPayload, type RingBounds } from './ring.ts';
+import { EventRing, type RingBounds } from './ring.ts';
 import { batchesAfter, batchesBefore } from './store.ts';
 import { viewOf } from './visibility.ts';
 
@@ -49,7 +49,7 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
   const stop = bus.listen(
     eventKinds.filter((kind) => declared[kind].transient !== true),
     (event) => {
-      const kept: EventWithPayload = { ...logged(event, clock.now()), id: (lastId += 1) };
+      const kept = logged(event, clock.now(), (lastId += 1));
       ring.push(kept);
       // Conversations of /v1 are not kept, so no file holds what was said in them.
       recorder.push('origin' in event.payload && event.payload.origin === 'v1' ? { ...kept, json: undefined } : kept);
@@ -85,7 +85,7 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
       return () => void followers.delete(hear);
     },
     need(kind) {
-      const need = needs.get(kind) ?? { by: 0, stop: bus.listen([kind], (event) => tell({ ...logged(event, clock.now()), id: undefined })) };
+      const need = needs.get(kind) ?? { by: 0, stop: bus.listen([kind], (event) => tell(logged(event, clock.now(), undefined))) };
       needs.set(kind, need);
       need.by += 1;
       return () => {
@@ -126,6 +126,6 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
   };
 }
 
-function logged({ kind, payload, owner }: BusEvent, atMs: number): Omit<EventWithPayload, 'id'> {
-  return { kind, owner, agentId: 'agentId' in payload ? (payload.agentId ?? undefined) : undefined, atMs, json: JSON.stringify(payload) };
+function logged<Id extends number | undefined>({ kind, payload, owner }: BusEvent, atMs: number, id: Id) {
+  return { id, kind, owner, agentId: 'agentId' in payload ? (payload.agentId ?? undefined) : undefined, atMs, json: JSON.stringify(payload) };
 }

@@ -1,6 +1,5 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit } from '../../kernel/audit.ts';
-import type { AuditRow } from '../../kernel/db/audit.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
@@ -8,15 +7,15 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { AgentsApi } from '../agents/api.ts';
-import type { DurableWork, NewWork } from '../durable/api.ts';
-import type { HeartbeatApi, SystemEvent } from '../heartbeat/api.ts';
+import type { DurableWork } from '../durable/api.ts';
+import type { HeartbeatApi } from '../heartbeat/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
 import { announceDelivery } from './announce.ts';
+import { auditOf, type DeliveryIntake } from './delivery-intake.ts';
 import { digestFields, keyOf } from './identity.ts';
 import type { Proven } from './intake.ts';
 import type { Rule } from './rules.ts';
 import { deliveryKind, type DeliveryRow } from './store.ts';
-import type { DeliveryWork } from './run-delivery.ts';
 
 export interface DeliverDeps {
   readonly db: Db;
@@ -27,10 +26,7 @@ export interface DeliverDeps {
   readonly durable: Pick<DurableWork, 'wake'>;
   readonly heartbeat: HeartbeatApi;
   /** Commits a delivery together with what it causes. */
-  readonly acceptDelivery: Operation<
-    { readonly delivery: DeliveryRow; readonly work?: NewWork | undefined; readonly event?: SystemEvent | undefined; readonly audit: AuditRow },
-    { readonly isNew: boolean; readonly isKnownBody: boolean }
-  >;
+  readonly acceptDelivery: Operation<DeliveryIntake, { readonly isNew: boolean; readonly isKnownBody: boolean }>;
   /** The conversation of a key in the partition of a principal. */
   readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof keyOf>) => ConversationTarget;
 }
@@ -67,26 +63,11 @@ export function createDeliver(deps: DeliverDeps) {
 
   async function take(delivery: Delivery): Promise<{ readonly id: string; readonly isKnownBody: boolean; readonly isNew: boolean }> {
     const { rule, agentId, target, message, row } = delivery;
-    const { id: mappingId, action, wakeMode } = rule.mapping;
+    const { id: mappingId, action, wakeMode, messageTemplate } = rule.mapping;
     const id = newId('wd');
     const atMs = clock.now();
     const isWake = action === 'wake' && !delivery.isPing;
-    const work: DeliveryWork | undefined =
-      target === undefined || delivery.isPing
-        ? undefined
-        : { mappingId, target, message, traceId: row.traceId, template: rule.mapping.messageTemplate };
-    const audit: AuditRow = {
-      id: newId('au'),
-      atMs,
-      principalId: delivery.principalId,
-      action: row.replayOf === null ? 'webhook.received' : 'webhook.replayed',
-      classification: 'mutate',
-      outcome: 'success',
-      target: id,
-      metadata: { mapping: mappingId, effect: delivery.isPing ? 'none' : action, bytes: row.bodyBytes },
-      traceId: row.traceId,
-    };
-    const added = await db.write(deps.acceptDelivery, {
+    const intake: DeliveryIntake = {
       delivery: {
         ...row,
         id,
@@ -99,16 +80,20 @@ export function createDeliver(deps: DeliverDeps) {
         conversationRef: target?.ref ?? null,
         sessionKey: target?.sessionKey ?? null,
       },
-      work: work && { id: newId('wi'), kind: deliveryKind, key: id, digest: row.bodyDigest, agentId, payload: work, atMs },
+      workId: newId('wi'),
+      template: messageTemplate,
+      mappingPrincipalId: rule.principalId,
+      auditId: newId('au'),
+      principalId: delivery.principalId,
       event: isWake
         ? { agentId, text: message, source: 'webhook', opKey: id, ...(wakeMode !== 'next-heartbeat' && { urgent: 'hook' }), atMs }
         : undefined,
-      audit,
-    });
+    };
+    const added = await db.write(deps.acceptDelivery, intake);
     if (!added.isNew) return { id, ...added };
-    announceAudit(bus, audit);
+    announceAudit(bus, auditOf(intake));
     announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: delivery.isPing ? 'ignored' : isWake ? 'done' : 'accepted' });
-    if (work !== undefined) deps.durable.wake(deliveryKind);
+    if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);
     if (isWake) {
       const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now' });
       if (!admission.accepted && admission.status === 'refused')
@@ -162,10 +147,15 @@ export type Deliver = ReturnType<typeof createDeliver>;
  */
 function liveKeyOf({ rule, bodyDigest, senderId, timestamp }: Proven): string | null {
   const { id, replay } = rule.mapping;
-  const body = digestFields('body', [id, bodyDigest]);
+  const body = liveDigest('body', [id, bodyDigest]);
   if (replay === 'body') return `${body}.`;
-  if (senderId !== undefined) return `${body}.${digestFields('id', [senderId])}`;
-  return timestamp === undefined ? null : `${body}.${digestFields('time', [timestamp])}`;
+  if (senderId !== undefined) return `${body}.${liveDigest('id', [senderId])}`;
+  return timestamp === undefined ? null : `${body}.${liveDigest('time', [timestamp])}`;
+}
+
+/** 132 bits of a digest: who finds two texts of one key has signed both of them, and the shorter the keys, the fewer pages a commit writes. */
+function liveDigest(purpose: string, fields: readonly string[]): string {
+  return digestFields(purpose, fields).slice(0, 22);
 }
 
 /** Whether anybody who saw an earlier delivery could have sent this one. */

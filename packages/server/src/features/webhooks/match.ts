@@ -1,4 +1,4 @@
-/** What a rule asks of a request; without either part it takes everything. */
+/** What a rule asks of a request, its path normalized; without either part it takes everything. */
 export interface Match {
   readonly path?: string | undefined;
   readonly source?: string | undefined;
@@ -11,7 +11,7 @@ export function normalizePath(path: string): string {
 
 /** Whether a rule wants what came to a path, as far as that alone says. */
 export function wantsPath({ path }: Match, normalized: string): boolean {
-  return path === undefined || normalizePath(path) === normalized;
+  return path === undefined || path === normalized;
 }
 
 /** Whether a rule wants a payload of this `source`. */

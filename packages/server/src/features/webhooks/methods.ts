@@ -7,7 +7,7 @@ import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { WebhooksConfig } from './config.ts';
 import type { Deliver } from './deliver.ts';
 import { readOffThread } from './delivery-reader.ts';
-import { normalizePath, wantsPath, wantsSource } from './match.ts';
+import { wantsPath, wantsSource } from './match.ts';
 import { isEnabled, type Rule } from './rules.ts';
 import { DeliveryResult } from './run-delivery.ts';
 import { digestBody } from './signature.ts';
@@ -45,7 +45,7 @@ export function createWebhookMethods(
       const webhooks = rules.map(({ mapping, policy, isBuiltIn }) => ({
         mapping: mapping.id,
         name: mapping.name ?? null,
-        path: mapping.match.path === undefined ? null : normalizePath(mapping.match.path),
+        path: mapping.match.path ?? null,
         source: mapping.match.source ?? null,
         preset: mapping.preset ?? null,
         action: mapping.action,
@@ -88,7 +88,7 @@ export function createWebhookMethods(
 
     'webhooks.test': async ({ mapping: id, payload, headers, run }, call) => {
       const rule = ruleOf(id);
-      const path = normalizePath(rule.mapping.match.path ?? '');
+      const path = rule.mapping.match.path ?? '';
       const body = Buffer.from(JSON.stringify(payload));
       const lowered = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
       const context = { headers: lowered, query: {}, path, now: new Date(clock.now()).toISOString() };

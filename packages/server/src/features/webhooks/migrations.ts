@@ -31,4 +31,14 @@ export const webhookMigrations: readonly Migration[] = [
   },
   // What has the same body is found by the beginning of its live key: an index less for each delivery.
   { id: '036-webhook-keys', up: [`DROP INDEX webhook_delivery_by_body`] },
+  // Each delivery pays for every tree: what these two found is found along the ids, which are ordered by time, and of the digests in a live key half of
+  // each tells deliveries apart.
+  {
+    id: '046-webhook-trees',
+    up: [
+      `DROP INDEX webhook_delivery_by_mapping`,
+      `DROP INDEX webhook_delivery_by_time`,
+      `UPDATE webhook_delivery SET live_key = substr(live_key, 1, 22) || '.' || substr(live_key, 45, 22) WHERE live_key IS NOT NULL`,
+    ],
+  },
 ];

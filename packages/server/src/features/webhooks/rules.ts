@@ -1,5 +1,6 @@
 import { presetNames, type PresetName, strictId, type WebhookMapping, type WebhooksConfig } from './config.ts';
 import { principalOf } from './identity.ts';
+import { normalizePath } from './match.ts';
 import type { ReadingRule } from './read-delivery.ts';
 import type { SignaturePolicy } from './signature.ts';
 
@@ -28,7 +29,7 @@ export function rulesOf(config: WebhooksConfig): readonly Rule[] {
   const policies = new Map<string, SignaturePolicy>();
   const toRule = (mapping: WebhookMapping, isBuiltIn: boolean): Rule => {
     const path = mapping.match.path ?? (isBuiltIn ? undefined : mapping.preset);
-    const match = path === undefined ? mapping.match : { ...mapping.match, path };
+    const match = path === undefined ? mapping.match : { ...mapping.match, path: normalizePath(path) };
     const own = policyOf(mapping, config);
     const policy = policies.get(JSON.stringify(own)) ?? own;
     policies.set(JSON.stringify(policy), policy);

@@ -87,10 +87,13 @@ function readStandard(policy: SignaturePolicy, headers: Headers): Claim | undefi
 
 function hexOf(value: string, algorithm: HmacAlgorithm): Buffer | undefined {
   const hex = value.startsWith(`${algorithm}=`) ? value.slice(algorithm.length + 1) : value;
-  return hex.length === hexLengths[algorithm] && /^[0-9a-f]+$/i.test(hex) ? Buffer.from(hex, 'hex') : undefined;
+  if (hex.length !== 2 * digestBytes[algorithm]) return undefined;
+  // It ends before the first character that is no hex digit.
+  const bytes = Buffer.from(hex, 'hex');
+  return bytes.length === digestBytes[algorithm] ? bytes : undefined;
 }
 
-const hexLengths: Readonly<Record<HmacAlgorithm, number>> = { sha256: 64, sha384: 96, sha512: 128 };
+const digestBytes: Readonly<Record<HmacAlgorithm, number>> = { sha256: 32, sha384: 48, sha512: 64 };
 
 /** The value of a header that must not be there twice. */
 export function single(headers: Headers, name: string): string | undefined {

@@ -83,7 +83,7 @@ const insert = query<DeliveryRow>(({ db, p }) =>
     received_at_ms: p('receivedAtMs'),
   }),
 );
-const sameBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { id: string }>(({ db, p }) =>
+const ofBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { id: string }>(({ db, p }) =>
   db
     .selectFrom('webhook_delivery')
     .select('id')
@@ -93,26 +93,30 @@ const sameBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, 
     .limit(1),
 );
 
-/** Whether the same delivery is there already; then its count of repeats grows. One that is too old stands for the key no more. */
-export async function noteRepeat(tx: Tx, { liveKey, receivedAtMs }: Pick<DeliveryRow, 'liveKey' | 'receivedAtMs'>): Promise<boolean> {
-  const found = liveKey === null ? undefined : await tx.get(byLiveKey, { liveKey });
-  if (found === undefined) return false;
-  const isOld = found.receivedAtMs <= receivedAtMs - sameMs;
-  await tx.run(isOld ? letGo : repeat, { id: found.id });
-  return !isOld;
-}
-
-/** Stores a delivery that is no repeat, and says whether its body came before under another key. Part of the operation that makes work of it. */
-export async function addDelivery(tx: Tx, row: DeliveryRow): Promise<{ readonly isKnownBody: boolean }> {
-  const isKnownBody = row.liveKey !== null && (await knowsBody(tx, row.liveKey, row.receivedAtMs - sameMs));
-  await tx.run(insert, row);
-  return { isKnownBody };
-}
-
-/** `/` is the character behind the dot, and in no digest. */
-async function knowsBody(tx: Tx, liveKey: string, sinceMs: number): Promise<boolean> {
+/**
+ * Whether the same delivery is there already, and its count of repeats grows, or at least one with its body. One that is too old stands for
+ * its key no more.
+ */
+export async function recognize(
+  tx: Tx,
+  { liveKey, receivedAtMs }: Pick<DeliveryRow, 'liveKey' | 'receivedAtMs'>,
+): Promise<'delivery' | 'body' | undefined> {
+  if (liveKey === null) return undefined;
   const body = liveKey.slice(0, liveKey.indexOf('.'));
-  return (await tx.get(sameBody, { fromKey: `${body}.`, beforeKey: `${body}/`, sinceMs })) !== undefined;
+  // `/` is the character behind the dot, and in no digest.
+  const keys = { fromKey: `${body}.`, beforeKey: `${body}/` };
+  // One look for nearly all: what has the key has the body too.
+  if ((await tx.get(ofBody, { ...keys, sinceMs: 0 })) === undefined) return undefined;
+  const sinceMs = receivedAtMs - sameMs;
+  const same = await tx.get(byLiveKey, { liveKey });
+  if (same !== undefined) await tx.run(same.receivedAtMs > sinceMs ? repeat : letGo, { id: same.id });
+  if (same !== undefined && same.receivedAtMs > sinceMs) return 'delivery';
+  return (await tx.get(ofBody, { ...keys, sinceMs })) === undefined ? undefined : 'body';
+}
+
+/** Stores a delivery that is no repeat. Part of the operation that makes work of it. */
+export async function addDelivery(tx: Tx, row: DeliveryRow): Promise<void> {
+  await tx.run(insert, row);
 }
 
 const byId = query<{ id: string }, DeliveryRow>(({ db, p }) => db.selectFrom('webhook_delivery').select(columns).where('id', '=', p('id')));
@@ -173,10 +177,12 @@ const perMapping = query<{ sinceMs: number }, { mappingId: string; count: number
 
 export const countDeliveries = operation('webhooks.count', async (tx, input: { readonly sinceMs: number }) => tx.all(perMapping, input));
 
+// Ids are ordered by time, so that the oldest come first without an index of times.
 const dropOld = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db
     .deleteFrom('webhook_delivery')
-    .where(sql<boolean>`id in (select id from webhook_delivery where received_at_ms < ${p('beforeMs')} order by received_at_ms limit ${p('limit')})`),
+    .where('received_at_ms', '<', p('beforeMs'))
+    .where(sql<boolean>`id in (select id from webhook_delivery order by id limit ${p('limit')})`),
 );
 const dropMany = query<{ kept: number; limit: number }>(({ db, sql, p }) =>
   db
