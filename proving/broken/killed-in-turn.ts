@@ -25,10 +25,10 @@ const points: Readonly<Record<string, readonly [module: string, from: string, to
   'after a tool that runs once': ['features/turns/ledger.ts', 'this.#open.delete(call.id);', die],
   'before the end is committed': [
     'features/turns/durable.ts',
-    'const { settled, created } = await db.write',
-    `${die} const { settled, created } = await db.write`,
+    'const { created, ...end } = await db.write',
+    `${die} const { created, ...end } = await db.write`,
   ],
-  'after the end is committed': ['features/turns/durable.ts', 'this.#end = { settled, state: settlement.state };', die],
+  'after the end is committed': ['features/turns/durable.ts', 'this.#end = { ...end, state: settlement.state };', die],
 };
 
 const [module, from, to] = points[process.env['KILL_AT'] ?? ''] ?? [];

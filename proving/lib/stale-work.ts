@@ -39,7 +39,9 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
     case 'subagent': {
       const runId = await addRun(db, n);
       const runEnd = endingOf(runId);
-      const more: Write[] = [['begin', (on, claim) => on.write(beginRun, { claim, runId, atMs })]];
+      // Each at a time of its own: one that is written again is seen.
+      let begun = 0;
+      const more: Write[] = [['begin', (on, claim) => on.write(beginRun, { claim, runId, atMs: atMs + (begun += 1) })]];
       return piece(kind, n, more, [
         ['finish', (on, claim) => on.write(finishRun, { claim, ending: runEnd })],
         ['commit', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { runEnd }))],
