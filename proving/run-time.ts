@@ -39,11 +39,13 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
       const { wrong, ...report } = await proveClaimedOnce({ jobs: 250, ticks: 40, seed });
       tell(wrong.slice(0, 20));
       const broken = await proveClaimedOnce({ jobs: 25, ticks: 8, seed, broken: 'no-unique-occurrence' });
+      // Others of its claims fail, so that in all there may be fewer.
+      const twice = broken.wrong.filter((line) => /was executed \d+ times/.test(line)).length;
       return {
         promise: 'Each occurrence of a job is executed once, whoever else claims it and is stopped past its lease',
         figure: `${report.occurrences} occurrences, 4 processes, ${report.stops} stops: ${report.executed} executed, ${wrong.length} wrong; seed ${seed}`,
-        caught: `without unique key: ${broken.executed} executions of ${broken.occurrences} occurrences`,
-        good: wrong.length === 0 && broken.executed > broken.occurrences,
+        caught: `without unique key: ${twice} of ${broken.occurrences} occurrences executed more than once`,
+        good: wrong.length === 0 && twice > 0,
       };
     },
     async r8() {
