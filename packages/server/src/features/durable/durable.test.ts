@@ -71,6 +71,33 @@ function heldHandler() {
   return { items, signals, handler, end: (id: string, outcome: Awaited<ReturnType<WorkHandler>> = { state: 'done' }) => ends.get(id)?.(outcome) };
 }
 
+test('work that is begun with its acceptance is claimed by it, and done; without room it waits for its turn', async () => {
+  const { items, handler, end } = heldHandler();
+  const { api } = await worker('one', handler, { concurrency: 1 });
+  const begin = (id: string) => api.begin(work(id), (claimed) => db.write(accept, claimed));
+  expect(await begin('wi_1')).toEqual({ accepted: true });
+  expect(items).toMatchObject([{ id: 'wi_1', owner: 'one', fence: 1, attempts: 1, resumed: false, payload: { to: 'wi_1' } }]);
+  expect(await statusOf('wi_1')).toBe('running');
+  expect(await begin('wi_2')).toEqual({ accepted: true });
+  expect(await statusOf('wi_2')).toBe('accepted');
+  end('wi_1');
+  await expect.poll(() => items.length).toBe(2);
+  expect(await statusOf('wi_1')).toBe('done');
+  end('wi_2');
+  await expect.poll(() => statusOf('wi_2')).toBe('done');
+});
+
+test('what was begun with an acceptance that is refused has no claim, and its end no effect', async () => {
+  const { items, handler, end } = heldHandler();
+  const { api } = await worker('one', handler);
+  const refused = api.begin(work('wi_1'), () => Promise.reject(new AppError('denied', 'no')));
+  await expect(refused).rejects.toThrow('no');
+  expect(await db.write(holds, items[0]!)).toBe(false);
+  end('wi_1');
+  await expect.poll(() => api.counts().running).toBe(0);
+  expect(await db.read(rows, {})).toBe(0);
+});
+
 test('a key stands for one piece of work, whatever comes under it again', async () => {
   expect(await db.write(accept, work('wi_1', { key: 'k' }))).toEqual({ accepted: true });
   expect(await db.write(accept, work('wi_2', { key: 'k' }))).toEqual({ accepted: false, id: 'wi_1', sameDigest: true });

@@ -15,7 +15,6 @@ import { writeBrief } from './brief.ts';
 import type { SpawnGate } from './gate.ts';
 import { announceToCaller, type PlanDeps, planRun, type RunWish, toInbox } from './plan-run.ts';
 import { tailOf } from '../../kernel/cut-text.ts';
-
 import type { Runner } from './runner.ts';
 
 export interface SpawnDeps extends PlanDeps {
