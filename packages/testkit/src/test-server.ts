@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient, createSocket, type GatehouseSocket } from '@gatehouse/client';
-import { type EventKind, type EventPayload, events, type TokenScope } from '@gatehouse/contract';
+import { type EventKind, type EventPayload, events, type TokenCompat, type TokenScope } from '@gatehouse/contract';
 import {
   type Clock,
   createServer,
@@ -51,7 +51,10 @@ export interface TestServer extends AsyncDisposable {
   readonly server: ServerHandle;
   readonly bus: EventBus;
   /** Makes a token and a client of it. */
-  as(scopes: readonly TokenScope[], limits?: { readonly agents?: string[] }): Promise<Client & { readonly token: string; readonly tokenId: string }>;
+  as(
+    scopes: readonly TokenScope[],
+    limits?: { readonly agents?: string[]; readonly compat?: TokenCompat },
+  ): Promise<Client & { readonly token: string; readonly tokenId: string }>;
   /** The same methods over a WebSocket, as `root` or with another token; whoever opens it closes it. */
   socket(token?: string): GatehouseSocket;
   /** Collects the payloads of one kind from now on. */

@@ -8,6 +8,15 @@ import { type CommonFlags, withConnection } from './options.ts';
 
 type Scope = ParamsInput<'tokens.create'>['scopes'][number];
 
+interface CreateFlags {
+  readonly id?: string;
+  readonly scope?: string[];
+  readonly agent?: string[];
+  readonly fields?: 'strict' | 'extended';
+  readonly tools?: 'agent' | 'none';
+  readonly expiresIn?: string;
+}
+
 /** `gatehouse tokens list | create | revoke | rotate`. */
 export function addTokensCommand(program: Command, io: Io): void {
   const tokens = program
@@ -28,20 +37,23 @@ export function addTokensCommand(program: Command, io: Io): void {
     .option('--id <id>', 'name of the token (default: random)')
     .option('--scope <scope...>', 'what it opens: rpc, api, ws, admin, mcp-client or * (default: rpc)')
     .option('--agent <id...>', 'the only agents that it may reach')
+    .option('--fields <set>', 'request fields that /v1/chat/completions accepts: strict or extended (default: gateway.compat.fields)')
+    .option('--tools <whose>', 'whether its /v1 turns may use the agent’s tools: agent or none (default: gateway.compat.tools)')
     .option('--expires-in <time>', 'how long it is valid, such as 90d, 12h or 30m (default: for ever)')
-    .action(
-      async ({ id, scope, agent, expiresIn, ...flags }: CommonFlags & { id?: string; scope?: string[]; agent?: string[]; expiresIn?: string }) => {
-        const { client } = await connect(flags, io);
-        const created = await client.call('tokens.create', {
-          // An empty list would mean every scope, so the narrow one is spelled out. The server judges the names.
-          scopes: (scope ?? ['rpc']) as Scope[],
-          ...(id === undefined ? {} : { id }),
-          ...(agent === undefined ? {} : { agents: agent }),
-          ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod(expiresIn) }),
-        });
-        printSecret(created, flags, io);
-      },
-    );
+    .action(async ({ id, scope, agent, fields, tools, expiresIn, ...flags }: CommonFlags & CreateFlags) => {
+      const { client } = await connect(flags, io);
+      const created = await client.call('tokens.create', {
+        // An empty list would mean every scope, so the narrow one is spelled out. The server judges the names.
+        scopes: (scope ?? ['rpc']) as Scope[],
+        ...(id === undefined ? {} : { id }),
+        ...(agent === undefined ? {} : { agents: agent }),
+        ...(fields === undefined && tools === undefined
+          ? {}
+          : { compat: { ...(fields !== undefined && { fields }), ...(tools !== undefined && { tools }) } }),
+        ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod(expiresIn) }),
+      });
+      printSecret(created, flags, io);
+    });
 
   withConnection(tokens.command('revoke <id>'))
     .description('Revokes a token at once; its open connections are closed.')

@@ -7,6 +7,14 @@ import { EpochMs } from '../shared/turn.ts';
 export const TokenId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit');
+/** What the /v1 routes accept from the holder of a token; what is absent follows `gateway.compat`. */
+export const TokenCompat = z.strictObject({
+  fields: z.enum(['strict', 'extended']).optional().describe('Request fields that POST /v1/chat/completions accepts.'),
+  tools: z.enum(['agent', 'none']).optional().describe('Whether /v1 turns may use the agent’s tools.'),
+});
+export type TokenCompat = z.output<typeof TokenCompat>;
+const Compat = TokenCompat.optional().describe('Overrides gateway.compat for this token.');
+
 const Scopes = z.array(TokenScope).max(6);
 const Secret = z.string().min(32).describe('Shown this once; only a digest is kept.');
 
@@ -15,6 +23,7 @@ const created = {
   secret: Secret,
   scopes: Scopes,
   agents: z.array(AgentId).optional(),
+  compat: Compat,
   createdAt: EpochMs,
   expiresAt: EpochMs.optional(),
   message: z.string(),
@@ -34,6 +43,7 @@ export const tokens = {
           scopes: Scopes,
           source: z.enum(['config', 'generated', 'created']),
           agents: z.array(AgentId).optional(),
+          compat: Compat,
           createdAt: EpochMs.optional().describe('Absent for tokens of config.yaml.'),
           expiresAt: EpochMs.optional(),
           lastUsedAt: EpochMs.optional().describe('Accurate to a minute.'),
@@ -54,6 +64,7 @@ export const tokens = {
       scopes: Scopes,
       agents: z.array(AgentId).min(1).optional().describe('The only agents that the token may reach.'),
       expiresAt: EpochMs.optional(),
+      compat: Compat,
     }),
     result: z.strictObject(created),
     errors: ['conflict', 'denied'],
@@ -64,6 +75,17 @@ export const tokens = {
           id: 'ci',
           secret: exampleSecret,
           scopes: ['rpc'],
+          createdAt: 1790000000000,
+          message: 'Store the secret now: it is not shown again.',
+        },
+      },
+      {
+        params: { id: 'opencode', scopes: ['api'], compat: { fields: 'extended', tools: 'none' } },
+        result: {
+          id: 'opencode',
+          secret: exampleSecret,
+          scopes: ['api'],
+          compat: { fields: 'extended', tools: 'none' },
           createdAt: 1790000000000,
           message: 'Store the secret now: it is not shown again.',
         },

@@ -1,4 +1,4 @@
-import { TokenId, TokenScope } from '@gatehouse/contract';
+import { TokenCompat, TokenId, TokenScope } from '@gatehouse/contract';
 import * as z from 'zod';
 import { isAddressRange } from './address.ts';
 import { McpConfig } from './mcp/config.ts';
@@ -22,6 +22,7 @@ export const GatewayConfig = z.strictObject({
         scopes: z.array(TokenScope).default([]).describe('An empty list means all scopes.'),
         agents: z.array(z.string()).min(1).optional().describe('The only agents that the token may reach.'),
         expiresAt: z.int().min(0).optional().describe('End of validity, in milliseconds since the epoch.'),
+        compat: TokenCompat.optional().describe('Overrides `gateway.compat` for this token.'),
       }),
     )
     .default([])
@@ -85,6 +86,6 @@ export const GatewayConfig = z.strictObject({
       tools: z.enum(['agent', 'none']).default('agent').describe('Whether turns of /v1 may use the agent’s tools.'),
     })
     .prefault({})
-    .describe('Behaviour of the /v1 routes.'),
+    .describe('Behavior of the /v1 routes; a token may have its own (gateway.tokens, tokens.create).'),
 });
 export type GatewayConfig = z.output<typeof GatewayConfig>;

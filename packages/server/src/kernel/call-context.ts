@@ -1,4 +1,4 @@
-import { allows, type TokenScope, type ToolPolicy, type TurnOrigin } from '@gatehouse/contract';
+import { allows, type TokenCompat, type TokenScope, type ToolPolicy, type TurnOrigin } from '@gatehouse/contract';
 
 /** Who is calling: drawn from the server's own record at the edge, never from the request. */
 export interface Identity {
@@ -9,6 +9,8 @@ export interface Identity {
   /** The only agents that may be reached; all when absent. */
   readonly agents?: readonly string[];
   readonly expiresAt?: number;
+  /** Overrides `gateway.compat` in its `/v1` calls. */
+  readonly compat?: TokenCompat;
 }
 
 /** The agent whose turn makes a call; the identity beside it is that of whoever it works for. */

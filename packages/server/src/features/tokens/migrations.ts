@@ -19,4 +19,8 @@ export const tokenMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
+  {
+    id: '070-token-compat',
+    up: ['ALTER TABLE token ADD COLUMN compat_json TEXT'],
+  },
 ];

@@ -1,5 +1,5 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { TokenScope } from '@gatehouse/contract';
+import type { TokenCompat, TokenScope } from '@gatehouse/contract';
 import type { Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { TokensApi } from './api.ts';
@@ -11,6 +11,7 @@ export interface TokenRecord {
   readonly source: 'config' | 'generated' | 'created';
   readonly scopes: readonly TokenScope[];
   readonly agents?: readonly string[] | undefined;
+  readonly compat?: TokenCompat | undefined;
   readonly createdAtMs?: number | undefined;
   readonly expiresAtMs?: number | undefined;
 }
@@ -121,6 +122,7 @@ export class TokenRegistry implements TokensApi {
       scopes: record.scopes,
       ...(record.agents !== undefined && { agents: record.agents }),
       ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }),
+      ...(record.compat !== undefined && { compat: record.compat }),
     };
     const entry: Entry = { record, identity: Object.freeze(identity), digestBytes: Buffer.from(record.digest) };
     this.#byDigest.set(record.digest, entry);

@@ -7,6 +7,7 @@ export interface TokenRow {
   readonly digest: string;
   readonly scopesJson: string;
   readonly agentsJson: string | null;
+  readonly compatJson: string | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
 }
@@ -24,6 +25,7 @@ const allTokens = query<object, TokenRow>(({ db }) =>
       'digest',
       'scopes_json as scopesJson',
       'agents_json as agentsJson',
+      'compat_json as compatJson',
       'created_at_ms as createdAtMs',
       'expires_at_ms as expiresAtMs',
     ])
@@ -44,6 +46,7 @@ const insert = query<TokenRow>(({ db, p }) =>
       digest: p('digest'),
       scopes_json: p('scopesJson'),
       agents_json: p('agentsJson'),
+      compat_json: p('compatJson'),
       created_at_ms: p('createdAtMs'),
       expires_at_ms: p('expiresAtMs'),
     })

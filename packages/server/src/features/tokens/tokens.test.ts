@@ -85,9 +85,10 @@ const revoke = (id = 'ci', call = as()) => tokens.methods['tokens.revoke']({ id 
 
 describe('secrets', () => {
   it('open doors at once and after a restart, and are stored as digests only', async () => {
-    const { secret } = await create({ agents: ['default'], expiresAt: clock.now() + 1e6 });
+    const compat = { fields: 'extended', tools: 'none' } as const;
+    const { secret } = await create({ agents: ['default'], expiresAt: clock.now() + 1e6, compat });
     expect(secret).toMatch(/^gh_[A-Za-z0-9_-]{64}$/);
-    const identity = { principalId: 'token:ci', tokenId: 'ci', scopes: ['rpc'], agents: ['default'], expiresAt: clock.now() + 1e6 };
+    const identity = { principalId: 'token:ci', tokenId: 'ci', scopes: ['rpc'], agents: ['default'], expiresAt: clock.now() + 1e6, compat };
     expect(tokens.api.authenticate(secret)).toEqual(identity);
     const restarted = await start();
     expect(restarted.api.authenticate(secret)).toEqual(identity);

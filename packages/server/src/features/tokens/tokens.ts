@@ -1,4 +1,4 @@
-import { AgentId, normalizeScopes, TokenScope } from '@gatehouse/contract';
+import { AgentId, normalizeScopes, TokenCompat, TokenScope } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
@@ -22,6 +22,7 @@ export interface ConfiguredToken {
   readonly secret: string;
   readonly scopes: readonly TokenScope[];
   readonly agents?: readonly string[] | undefined;
+  readonly compat?: TokenCompat | undefined;
   readonly expiresAt?: number | undefined;
 }
 
@@ -121,7 +122,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
       return { tokens, total: tokens.length };
     },
 
-    'tokens.create': async ({ id: wanted, scopes: asked, agents, expiresAt }, call) => {
+    'tokens.create': async ({ id: wanted, scopes: asked, agents, expiresAt, compat }, call) => {
       const id = wanted ?? newId('tk');
       const scopes = normalizeScopes(asked);
       const now = clock.now();
@@ -142,10 +143,11 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
         digest: digestOf(deps.pepper, secret),
         scopesJson: JSON.stringify(scopes),
         agentsJson: agents === undefined ? null : JSON.stringify(agents),
+        compatJson: compat === undefined ? null : JSON.stringify(compat),
         createdAtMs: now,
         expiresAtMs: expiresAt ?? null,
       };
-      const entry = audit(call, 'tokens.create', id, { metadata: { scopes } });
+      const entry = audit(call, 'tokens.create', id, { metadata: { scopes, ...(compat !== undefined && { compat: JSON.stringify(compat) }) } });
       if (!(await db.write(insertToken, { row, audit: entry }))) throw new AppError('conflict', `Token already exists: ${id}`, { param: 'id' });
       const record = recordOf(row);
       registry.put(record);
@@ -192,10 +194,11 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
   };
 }
 
-function grantOf(record: TokenRecord): { scopes: TokenScope[]; agents?: string[]; expiresAt?: number } {
+function grantOf(record: TokenRecord): { scopes: TokenScope[]; agents?: string[]; compat?: TokenCompat; expiresAt?: number } {
   return {
     scopes: [...record.scopes],
     ...(record.agents !== undefined && { agents: [...record.agents] }),
+    ...(record.compat !== undefined && { compat: record.compat }),
     ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }),
   };
 }
@@ -207,6 +210,7 @@ function recordOf(row: TokenRow): TokenRecord {
     source: 'created',
     scopes: z.array(TokenScope).parse(parseJson(row.scopesJson)),
     agents: row.agentsJson === null ? undefined : z.array(AgentId).parse(parseJson(row.agentsJson)),
+    compat: row.compatJson === null ? undefined : TokenCompat.parse(parseJson(row.compatJson)),
     createdAtMs: row.createdAtMs,
     expiresAtMs: row.expiresAtMs ?? undefined,
   };
@@ -228,6 +232,7 @@ function fixedRecords({ pepper, configTokens, generatedToken }: TokensDeps): Tok
       source,
       scopes: normalizeScopes(token.scopes),
       agents: token.agents,
+      compat: token.compat,
       createdAtMs: token.createdAt,
       expiresAtMs: token.expiresAt,
     });

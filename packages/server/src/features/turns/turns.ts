@@ -276,7 +276,8 @@ export function createTurns(deps: TurnsDeps): Turns {
       const asked =
         options === undefined && clientTools === undefined ? undefined : { options, tools: clientTools !== undefined && clientTools.length > 0 };
       const prepare = (agent: Agent) => {
-        const tools = deps.v1Tools === 'none' ? [] : toolsBeside(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
+        const tools =
+          (call.identity.compat?.tools ?? deps.v1Tools) === 'none' ? [] : toolsBeside(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
         const models = fit(modelsFor(agent, deps.models, chosen.model), media, 'messages', asked);
         return { agent, tools, models, system: [...deps.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
       };

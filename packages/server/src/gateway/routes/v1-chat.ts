@@ -16,7 +16,7 @@ import { chatNames, toWireError } from './v1-wire-error.ts';
 
 export interface ChatDeps {
   readonly turns: TurnsApi;
-  /** `gateway.compat.fields`. */
+  /** `gateway.compat.fields`; a token’s own setting wins. */
   readonly fields: 'strict' | 'extended';
   readonly bodyLimit: number;
   readonly clock: Clock;
@@ -28,7 +28,7 @@ export interface ChatDeps {
 export function createChatRoute(deps: ChatDeps): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const body = await readJsonBody(call, deps.bodyLimit);
-    const request = parseChat(body, deps.fields);
+    const request = parseChat(body, call.identity?.compat?.fields ?? deps.fields);
     const completion = { id: `chatcmpl-${randomUUID()}`, created: Math.floor(deps.clock.now() / 1000), request };
     await (request.stream ? stream(deps, call, completion) : whole(deps, call, completion));
   };

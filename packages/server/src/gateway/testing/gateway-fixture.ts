@@ -1,6 +1,6 @@
 import net from 'node:net';
 import { tmpdir } from 'node:os';
-import { AgentConfig, contract, type TokenScope } from '@gatehouse/contract';
+import { AgentConfig, contract, type TokenCompat, type TokenScope } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { Agent, AgentsApi } from '../../features/agents/api.ts';
 import type { EventsApi } from '../../features/events/api.ts';
@@ -73,8 +73,8 @@ export interface FixtureOptions {
 export async function startGateway(options: FixtureOptions = {}) {
   const clock = options.clock ?? systemClock;
   const tokens = new TokenRegistry(pepper, clock);
-  const putToken = (id: string, secret: string, scopes: readonly TokenScope[], agents?: readonly string[]): void =>
-    tokens.put({ id, digest: digestOf(pepper, secret), source: 'created', scopes, agents });
+  const putToken = (id: string, secret: string, scopes: readonly TokenScope[], agents?: readonly string[], compat?: TokenCompat): void =>
+    tokens.put({ id, digest: digestOf(pepper, secret), source: 'created', scopes, agents, compat });
   for (const [id, secret] of Object.entries(testTokens)) putToken(id, secret, scopesOf[id as keyof typeof testTokens]);
 
   const events: BusEvent[] = [];
