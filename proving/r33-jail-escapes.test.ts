@@ -13,6 +13,8 @@ test.skipIf(bubblewrap === undefined)('a command reaches nothing outside of its 
       'plants a skill',
       'swaps a folder for a link',
       'takes a namespace of its own',
+      'calls what no namespace covers',
+      'calls by other tables',
       'sets the handler of crashes',
       'ends all it can',
       'looks into another process',
@@ -25,7 +27,7 @@ test.skipIf(bubblewrap === undefined)('a command reaches nothing outside of its 
     ],
   });
   expect(report.wrong).toEqual([]);
-  expect(report.programs).toBe(15);
+  expect(report.programs).toBe(17);
 });
 
 test.skipIf(bubblewrap === undefined)('a build that runs commands without the jail is caught', async () => {
@@ -35,4 +37,10 @@ test.skipIf(bubblewrap === undefined)('a build that runs commands without the ja
   });
   for (const what of ['read what is outside', 'written effect', 'changed a file of the prompt', 'ended another process', 'made 1 connections'])
     expect(wrong.join('\n')).toContain(what);
+});
+
+test.skipIf(bubblewrap === undefined)('a build without a filter of system calls is caught', async () => {
+  const { wrong } = await proveJailEscapes({ broken: 'no-seccomp', only: ['calls what no namespace covers', 'calls by other tables'] });
+  expect(wrong.join('\n')).toMatch(/calls what no namespace covers: it was given/);
+  expect(wrong.join('\n')).toMatch(/calls by other tables: it was given a namespace by clone3/);
 });

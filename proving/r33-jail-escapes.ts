@@ -114,7 +114,7 @@ export async function proveJailEscapes(options: {
     const around = { outside, port: tcpPort, victim: victim.pid ?? 0, daemon: pid, home };
     const all = Object.entries({ ...escapes(around), ...(options.asScripts === true && scriptEscapes(around)) });
     const chosen = all.filter(
-      ([name, { harmless }]) => (options.only?.includes(name) ?? true) && (options.broken === undefined || harmless === true),
+      ([name, { harmless }]) => (options.only?.includes(name) ?? true) && (options.broken !== 'no-jail' || harmless === true),
     );
     for (const [name, program] of chosen) {
       escape = program;

@@ -19,6 +19,20 @@ export interface Escape {
 const sh = (script: string, more: Omit<Escape, 'argv'> = {}): Escape => ({ argv: ['sh', '-c', script], ...more });
 const node = (script: string, more: Omit<Escape, 'argv'> = {}): Escape => ({ argv: ['node', '-e', script], ...more });
 const harmless = { harmless: true } as const;
+const on = (x64: number, arm64: number) => (process.arch === 'arm64' ? arm64 : x64);
+/** Name, number and arguments of system calls that a kernel gives to everybody. */
+const rawCalls: readonly (readonly [string, ...number[]])[] = [
+  ['a socket to the hypervisor', on(41, 198), 40, 1, 0],
+  ['a socket of the crypto modules', on(41, 198), 38, 5, 0],
+  ['a socket of netfilter', on(41, 198), 16, 3, 12],
+  ['page faults', on(323, 282), 1],
+  ['a keyring', on(250, 219), 0, -3, 1],
+  ['100 MB of shared memory', on(29, 194), 0, 100_000_000, 0o1600],
+  ['a queue of messages', on(68, 186), 0, 0o1600],
+  ['a namespace', on(272, 97), 0x10000000],
+  ['notices of files', on(300, 262), 0x200, 0],
+  ['the memory of its parent', on(101, 117), 16, 1, 0, 0],
+];
 
 /** Programs that reach for what is outside, or take what they can get. */
 export function escapes({ outside, port, victim, daemon, home }: Surroundings): Readonly<Record<string, Escape>> {
@@ -59,6 +73,16 @@ export function escapes({ outside, port, victim, daemon, home }: Surroundings): 
     ),
     'reads memory of the kernel': sh('head -c 100 /proc/kcore; head -c 100 /dev/mem; head -c 100 /proc/kmsg; dmesg | head'),
     'raises its rights': sh(`cp /bin/sh data/sh; chmod 6755 data/sh; data/sh -p -c 'id; cat ${outside}/secret'; su -c id; sudo -n id`),
+    'calls what no namespace covers': {
+      argv: ['perl', '-e', rawCalls.map(([name, ...numbers]) => `print "GIVEN: ${name}\\n" if syscall(${numbers.join(',')}) >= 0;`).join(' ')],
+    },
+    'calls by other tables': {
+      argv: [
+        'perl',
+        '-e',
+        `print "GIVEN: x32\\n" if syscall(0x40000027) > 0; print "GIVEN: a namespace by clone3\\n" if syscall(435,0,0) >= 0 or $!{EFAULT} or $!{EINVAL};`,
+      ],
+    },
     // Processes.
     'ends another process': sh(`kill -9 ${victim}`, harmless),
     'ends all it can': sh(`kill -9 ${victim} ${daemon}; kill -9 -1`),

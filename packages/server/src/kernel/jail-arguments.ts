@@ -30,6 +30,8 @@ const etcOfNetwork = ['/etc/hosts', '/etc/nsswitch.conf', '/etc/resolv.conf'];
 const userId = 1000;
 const passwdFd = 8;
 const groupFd = 9;
+/** Where bubblewrap finds its options and its filter of system calls, each on a pipe. */
+export const pipes = { options: 3, filter: 4 } as const;
 
 /**
  * Options of bubblewrap. What can be written is bounded: the mounts, and folders in memory with a size. /proc is
@@ -44,6 +46,7 @@ export function bubblewrapArguments(spec: JailSpec, host: HostFolders, { nestedN
     nestedNamespaces ? [] : ['--disable-userns'],
     spec.network ? ['--share-net'] : [],
     ['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--clearenv'],
+    ['--seccomp', String(pipes.filter)],
     ...Object.entries(spec.env).map(([name, value]) => ['--setenv', name, value]),
     ['--ro-bind', '/usr', '/usr'],
     ...host.folders.map((path) => ['--ro-bind', path, path]),

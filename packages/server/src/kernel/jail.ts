@@ -6,8 +6,10 @@ import { type Readable, Writable } from 'node:stream';
 import { AppError } from './app-error.ts';
 import type { Clock } from './clock.ts';
 import { type FindProgram, findProgram } from './find-program.ts';
-import { type HostFolders, bubblewrapArguments, jailScript, toArgumentBytes } from './jail-arguments.ts';
+import { type HostFolders, bubblewrapArguments, jailScript, pipes, toArgumentBytes } from './jail-arguments.ts';
 import { type Cgroups, openCgroups } from './jail-cgroup.ts';
+import { explainRefusal } from './jail-refusal.ts';
+import { seccompFilter } from './jail-seccomp.ts';
 import type { Log } from './log.ts';
 import { watchGroup } from './jail-watch.ts';
 
@@ -112,8 +114,10 @@ async function findJail({ clock, find = findProgram, cgroups = openCgroups }: Op
     const missing = [bubblewrap === undefined ? 'bwrap' : [], prlimit === undefined ? 'prlimit' : []].flat().join(' and ');
     return noJail(`${process.platform === 'linux' ? `${missing} not found` : `there is no jail for ${process.platform}`}: ${install}`);
   }
+  const filter = seccompFilter(process.arch);
+  if (filter === undefined) return noJail(`there is no filter of system calls for ${process.arch}: run on x86_64 or aarch64`);
   const groups = await cgroups().catch(() => undefined);
-  const host = { bubblewrap, prlimit, folders: await lookAtHost(), cgroups: groups, clock };
+  const host = { bubblewrap, prlimit, filter, folders: await lookAtHost(), cgroups: groups, clock };
   // Versions before 0.8 cannot forbid user namespaces inside.
   let unavailable: string | undefined;
   for (const nestedNamespaces of [false, true]) {
@@ -122,7 +126,7 @@ async function findJail({ clock, find = findProgram, cgroups = openCgroups }: Op
     if (unavailable === undefined) return jail;
     await jail[Symbol.asyncDispose]();
   }
-  return noJail(`bubblewrap cannot make a jail here (${unavailable}): allow unprivileged user namespaces, or run outside of a container`);
+  return noJail(`bubblewrap cannot make a jail here (${unavailable}). ${await explainRefusal(unavailable ?? '')}`);
 }
 
 function noJail(unavailable: string): Jail {
@@ -173,6 +177,8 @@ async function lookAtHost(): Promise<HostFolders> {
 interface Host {
   readonly bubblewrap: string;
   readonly prlimit: string;
+  /** Of system calls. */
+  readonly filter: Buffer;
   readonly folders: HostFolders;
   readonly cgroups: Cgroups | undefined;
   readonly clock: Clock;
@@ -197,7 +203,7 @@ function createJail(host: Host): Jail {
   };
 }
 
-function start({ bubblewrap, prlimit, folders, cgroups, clock, nestedNamespaces }: Host, spec: JailSpec): JailedProcess {
+function start({ bubblewrap, prlimit, filter, folders, cgroups, clock, nestedNamespaces }: Host, spec: JailSpec): JailedProcess {
   const options = toArgumentBytes(bubblewrapArguments(spec, folders, { nestedNamespaces }));
   const limits = [
     '--core=0',
@@ -209,16 +215,31 @@ function start({ bubblewrap, prlimit, folders, cgroups, clock, nestedNamespaces 
   ];
   const child = spawn(
     '/bin/sh',
-    ['-c', jailScript(cgroups?.joining(spec.limits)), 'jail', bubblewrap, '--args', '3', '--', prlimit, ...limits, '--', ...spec.argv],
+    [
+      '-c',
+      jailScript(cgroups?.joining(spec.limits)),
+      'jail',
+      bubblewrap,
+      '--args',
+      String(pipes.options),
+      '--',
+      prlimit,
+      ...limits,
+      '--',
+      ...spec.argv,
+    ],
     // Of a session of its own, so that Ctrl-C in the terminal of the daemon does not end it before the daemon has.
-    { cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe'] },
+    { cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
   );
-  const [stdin, stdout, stderr, optionsPipe] = child.stdio;
-  if (stdin === null || stdout === null || stderr === null || !(optionsPipe instanceof Writable))
+  const { stdin, stdout, stderr } = child;
+  const [optionsPipe, filterPipe] = [child.stdio[pipes.options], child.stdio[pipes.filter]];
+  if (stdin === null || stdout === null || stderr === null || !(optionsPipe instanceof Writable) || !(filterPipe instanceof Writable))
     throw new AppError('internal', 'a program was started without its pipes');
   // Options hold the environment and paths of the host: the list of processes does not show them.
   optionsPipe.on('error', () => {});
   optionsPipe.end(options);
+  filterPipe.on('error', () => {});
+  filterPipe.end(filter);
   stdin.on('error', () => {});
 
   const { pid } = child;
