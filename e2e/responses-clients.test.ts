@@ -1,5 +1,4 @@
 import { createOpenResponses } from '@ai-sdk/open-responses';
-import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool as agentTool } from '@openai/agents';
 import { generateText, isStepCount, streamText, tool } from 'ai';
 import OpenAI, { NotFoundError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -79,26 +78,5 @@ describe('@ai-sdk/open-responses', () => {
     expect(await result.text).toBe('It rains.');
     const steps = await result.steps;
     expect(steps.map((step) => step.toolResults.map(({ output }) => output))).toEqual([['rain in Oslo'], []]);
-  });
-});
-
-describe('@openai/agents', () => {
-  test('an agent with a tool, whole and streamed', async () => {
-    setTracingDisabled(true);
-    const runner = new Runner({
-      modelProvider: new OpenAIProvider({ apiKey: product.token, baseURL: `${product.url}/v1`, useResponses: true }),
-      tracingDisabled: true,
-    });
-    const agent = new Agent({
-      name: 'Forecaster',
-      model,
-      instructions: 'Answer from the tool.',
-      tools: [agentTool({ name: 'get_weather', description: 'Weather of a place', parameters, execute: async ({ place }) => `rain in ${place}` })],
-    });
-    product.provider.queue({ toolCalls: [call] }, { text: 'It rains.' }, { text: 'I look.', toolCalls: [call] }, { text: ['Still ', 'rain.'] });
-    expect((await runner.run(agent, 'Weather in Oslo?')).finalOutput).toBe('It rains.');
-    const streamed = await runner.run(agent, 'And now?', { stream: true });
-    await streamed.completed;
-    expect(streamed.finalOutput).toBe('Still rain.');
   });
 });

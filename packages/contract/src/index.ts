@@ -10,6 +10,7 @@ export { ModelList, ModelObject } from './http/v1-models.ts';
 export { ExtendedChatCompletionRequest, type ExtendedChatMessage } from './http/v1-chat-extended.ts';
 export { ResponseDeleted, ResponseObject, ResponseRequest } from './http/v1-responses.ts';
 export { ResponseInputItem, ResponseOutputItem } from './http/v1-responses-items.ts';
+export { effortOf } from './http/v1-harmless.ts';
 export { ResponseStreamEvent } from './http/v1-responses-events.ts';
 export { EmbeddingRequest, EmbeddingResponse } from './http/v1-embeddings.ts';
 export { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './http/api-chat.ts';

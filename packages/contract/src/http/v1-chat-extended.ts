@@ -1,52 +1,80 @@
 import * as z from 'zod';
-import { ChatToolCall } from './v1-chat.ts';
-import { FunctionName } from './v1-responses-items.ts';
+import { ReasoningEffort, ServiceTier, Verbosity } from './v1-harmless.ts';
+import { FunctionName, ImageDetail } from './v1-responses-items.ts';
+import { hostedToolError } from './v1-tool-types.ts';
 
-const Text = z.strictObject({ type: z.literal('text'), text: z.string() });
+// A history carries what other servers and SDKs wrote into it: unknown keys of messages and of their parts are ignored.
+// What stands at the top of the body asks for something, and is taken or refused by name.
+
+/** Marks the end of a prefix that the next request repeats; providers that know such marks are sent it. */
+export const CacheControl = z.object({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).nullish() }).meta({ id: 'CacheControl' });
+const cache_control = CacheControl.nullish();
+
+const Text = z.object({ type: z.literal('text'), text: z.string(), cache_control });
 const Texts = z.union([z.string(), z.array(Text)]);
-const Image = z.strictObject({
+const Image = z.object({
   type: z.literal('image_url'),
-  image_url: z.strictObject({
-    url: z.string().describe('A data: URL or an https: URL.'),
-    detail: z.enum(['low', 'high', 'auto']).nullish().describe('For providers that take such a hint.'),
-  }),
+  image_url: z.object({ url: z.string().describe('A data: URL or an https: URL.'), detail: ImageDetail }),
+  cache_control,
 });
-const File = z.strictObject({
+const File = z.object({
   type: z.literal('file'),
-  file: z.strictObject({
+  file: z.object({
     filename: z.string().min(1).max(255).nullish(),
     file_data: z.string().describe('A data: URL, or base64 of a file whose name tells its type: a PDF or text.'),
   }),
+  cache_control,
 });
-const Refusal = z.strictObject({ type: z.literal('refusal'), refusal: z.string() });
+const Refusal = z.object({ type: z.literal('refusal'), refusal: z.string() });
 const name = z.string().min(1).max(128).nullish().describe('Who speaks; stands before the text.');
+const Call = z.object({
+  id: z.string().min(1).max(512),
+  type: z.literal('function').nullish(),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
 
 /** A message of an extended completion. */
 export const ExtendedChatMessage = z
   .discriminatedUnion('role', [
-    z.strictObject({ role: z.literal('system'), content: Texts, name }),
-    z.strictObject({ role: z.literal('developer'), content: Texts, name }),
-    z.strictObject({
+    z.object({ role: z.literal('system'), content: Texts, name, cache_control }),
+    z.object({ role: z.literal('developer'), content: Texts, name, cache_control }),
+    z.object({
       role: z.literal('user'),
       content: z.union([z.string(), z.array(z.discriminatedUnion('type', [Text, Image, File]))]),
       name,
+      cache_control,
     }),
-    z.strictObject({
+    z.object({
       role: z.literal('assistant'),
       content: z.union([z.string(), z.array(z.discriminatedUnion('type', [Text, Refusal]))]).nullish(),
       name,
       refusal: z.string().nullish(),
-      tool_calls: z.array(ChatToolCall).min(1).nullish(),
+      tool_calls: z.array(Call).nullish(),
+      function_call: z.null('expected null: calls go into tool_calls').optional(),
+      reasoning_content: z
+        .string()
+        .nullish()
+        .describe('Reasoning of a model that wants it back with the next request; sent to providers that know it.'),
+      reasoning: z.unknown().optional().describe('The same under its other name; ignored unless it is a string.'),
+      cache_control,
     }),
-    z.strictObject({ role: z.literal('tool'), content: Texts, tool_call_id: z.string().min(1).max(512), name }),
+    z.object({
+      role: z.literal('tool'),
+      content: z
+        .union([z.string(), z.array(z.discriminatedUnion('type', [Text, Image, File]))])
+        .nullish()
+        .describe('Images and files go to the model behind the results; a note replaces what the model cannot see.'),
+      tool_call_id: z.string().min(1).max(512),
+      name,
+      cache_control,
+    }),
   ])
   .meta({ id: 'ExtendedChatMessage' });
 export type ExtendedChatMessage = z.output<typeof ExtendedChatMessage>;
 
 const FunctionTool = z.strictObject({
-  type: z.literal('function', {
-    error: (issue) => `only tools of type "function" can be offered, received ${JSON.stringify(issue.input) ?? 'none'}`,
-  }),
+  type: z.literal('function', { error: (issue) => hostedToolError(issue.input) }),
+  cache_control,
   function: z.strictObject({
     name: FunctionName,
     description: z.string().nullish(),
@@ -83,7 +111,7 @@ export const ExtendedChatCompletionRequest = z
     stream_options: z
       .strictObject({
         include_usage: z.boolean().nullish().describe('The usage chunk is sent unless this is false.'),
-        include_obfuscation: z.literal(false, 'expected false: streams are not padded').nullish(),
+        include_obfuscation: z.boolean().nullish().describe('Without effect: streams are not padded.'),
       })
       .nullish(),
     tools: z.array(FunctionTool).max(128).nullish().describe('Functions that the caller runs itself.'),
@@ -98,12 +126,19 @@ export const ExtendedChatCompletionRequest = z
     max_tokens: maxTokens,
     max_completion_tokens: maxTokens.describe('The newer name of `max_tokens`.'),
     response_format: ResponseFormat.nullish(),
-    reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']).nullish(),
+    reasoning_effort: ReasoningEffort.nullish(),
     n: z.literal(1, 'expected 1: there is one answer').nullish(),
     logprobs: z.literal(false, 'expected false: there are no log probabilities').nullish(),
     store: z.literal(false, 'expected false: completions are not stored, responses (/v1/responses) are').nullish(),
     metadata: z.record(z.string(), z.string()).nullish().describe('Labels of stored completions: without use here.'),
-    service_tier: z.enum(['auto', 'default'], 'expected "auto" or "default": there is one tier').nullish(),
+    service_tier: ServiceTier.nullish(),
+    verbosity: Verbosity.nullish(),
+    modalities: z.array(z.literal('text', 'expected "text": answers are text')).nullish(),
+    audio: z.null('expected null: answers are text').optional(),
+    logit_bias: z.record(z.string(), z.never('cannot be biased')).nullish().describe('Only empty.'),
+    top_logprobs: z.literal(0, 'expected 0: there are no log probabilities').nullish(),
+    prediction: z.unknown().optional().describe('Without effect: it would only make the answer faster.'),
+    prompt_cache_retention: z.string().nullish().describe('Without effect: the agent’s `cacheRetention` decides.'),
     user: z.string().max(512).nullish().describe('The provider is told it where it takes such an id.'),
     safety_identifier: z.string().max(512).nullish().describe('Stands before `user`.'),
     prompt_cache_key: z.string().max(512).nullish().describe('Without use: the cache is found by the prompt itself.'),

@@ -6,54 +6,67 @@ export const FunctionName = z
   .max(128)
   .regex(/^[a-zA-Z0-9_-]+$/, 'expected letters, digits, "_" and "-"');
 
-const itemFields = {
-  id: z.string().nullish(),
-  status: z.enum(['in_progress', 'completed', 'incomplete']).nullish(),
-};
+// A history carries what other servers and SDKs wrote into it: unknown keys of items and of their parts are ignored.
 
-const InputText = z.strictObject({ type: z.literal('input_text'), text: z.string() }).meta({ id: 'InputTextContent' });
+const itemFields = { id: z.string().nullish(), status: z.string().nullish() };
+
+/** A hint for providers that take one; other words than these change nothing. */
+export const ImageDetail = z
+  .enum(['low', 'high', 'auto'])
+  .nullish()
+  .catch(null)
+  .describe('For providers that take such a hint; other values are ignored.');
+
+const InputText = z.object({ type: z.literal('input_text'), text: z.string() }).meta({ id: 'InputTextContent' });
 const InputImage = z
-  .strictObject({
+  .object({
     type: z.literal('input_image'),
     image_url: z.string().describe('A data: URL or an https: URL.'),
-    detail: z.enum(['low', 'high', 'auto']).nullish().describe('For providers that take such a hint.'),
+    detail: ImageDetail,
   })
   .meta({ id: 'InputImageContent' });
 const InputFile = z
-  .strictObject({
+  .object({
     type: z.literal('input_file'),
     filename: z.string().min(1).max(255).nullish(),
     file_data: z.string().describe('A data: URL, or base64 of a file whose name tells its type: a PDF or text.'),
   })
   .meta({ id: 'InputFileContent' });
-const OutputText = z
-  .strictObject({
-    type: z.literal('output_text'),
-    text: z.string(),
-    annotations: z.array(z.unknown()).nullish(),
-    logprobs: z.array(z.unknown()).nullish(),
-  })
-  .meta({ id: 'OutputTextInput' });
-const Refusal = z.strictObject({ type: z.literal('refusal'), refusal: z.string() }).meta({ id: 'RefusalContent' });
+const OutputText = z.object({ type: z.literal('output_text'), text: z.string() }).meta({ id: 'OutputTextInput' });
+/** What a function returned may be an image or a file that is not at hand here: the model is told that it is left out. */
+const ResultImage = z
+  .object({ type: z.literal('input_image'), image_url: z.string().nullish(), detail: ImageDetail })
+  .meta({ id: 'ResultImageContent' });
+const ResultFile = z
+  .object({ type: z.literal('input_file'), filename: z.string().nullish(), file_data: z.string().nullish() })
+  .meta({ id: 'ResultFileContent' });
+const ResultContent = z.discriminatedUnion('type', [InputText, OutputText, ResultImage, ResultFile]);
+const Refusal = z.object({ type: z.literal('refusal'), refusal: z.string() }).meta({ id: 'RefusalContent' });
 
 const type = z.literal('message').optional();
 const InputMessage = z.discriminatedUnion('role', [
-  z.strictObject({
+  z.object({
     type,
     role: z.literal('user'),
     content: z.union([z.string(), z.array(z.discriminatedUnion('type', [InputText, InputImage, InputFile]))]),
     ...itemFields,
   }),
-  z.strictObject({ type, role: z.literal('system'), content: z.union([z.string(), z.array(InputText)]), ...itemFields }),
-  z.strictObject({ type, role: z.literal('developer'), content: z.union([z.string(), z.array(InputText)]), ...itemFields }),
-  z.strictObject({
+  z.object({ type, role: z.literal('system'), content: z.union([z.string(), z.array(InputText)]), ...itemFields }),
+  z.object({ type, role: z.literal('developer'), content: z.union([z.string(), z.array(InputText)]), ...itemFields }),
+  z.object({
     type,
     role: z.literal('assistant'),
     content: z.union([z.string(), z.array(z.discriminatedUnion('type', [OutputText, Refusal]))]),
-    phase: z.enum(['commentary', 'final_answer']).nullish(),
     ...itemFields,
   }),
 ]);
+
+/** A group of functions as Codex sends each MCP server; functions of it are offered as `<namespace>__<name>`. */
+export const Namespace = z
+  .string()
+  .max(128)
+  .regex(/^[a-zA-Z0-9_-]+$/, 'expected letters, digits, "_" and "-"');
+const ReasoningTexts = z.array(z.object({ text: z.string().nullish() })).nullish();
 
 const CallId = z.string().min(1).max(512);
 
@@ -63,32 +76,31 @@ export const ResponseInputItem = z
     'type',
     [
       InputMessage,
-      z.strictObject({ type: z.literal('function_call'), call_id: CallId, name: FunctionName, arguments: z.string(), ...itemFields }),
-      z.strictObject({
+      z.object({
+        type: z.literal('function_call'),
+        call_id: CallId,
+        name: FunctionName,
+        namespace: Namespace.nullish(),
+        arguments: z.string(),
+        ...itemFields,
+      }),
+      z.object({
         type: z.literal('function_call_output'),
         call_id: CallId,
-        output: z.union([z.string(), z.array(InputText)]),
+        output: z
+          .union([z.string(), z.array(ResultContent)])
+          .describe('Images and files go to the model behind the results; a note replaces what the model cannot see.'),
         ...itemFields,
       }),
       z
-        .strictObject({
-          type: z.literal('reasoning'),
-          summary: z.array(z.unknown()).max(0, noReasoning()),
-          content: z.array(z.unknown()).max(0, noReasoning()).nullish(),
-          encrypted_content: z.literal('', noReasoning()).nullish(),
-          ...itemFields,
-        })
-        .describe('Only without content: the reasoning of a model cannot be handed back to another one.'),
-      z.strictObject({ type: z.literal('item_reference'), id: z.string().min(1) }).describe('An item of the output of a stored response.'),
+        .object({ type: z.literal('reasoning'), summary: ReasoningTexts, content: ReasoningTexts, ...itemFields })
+        .describe('Goes on with the answer that it belongs to, to providers that take reasoning back; encrypted content is for the one who made it.'),
+      z.object({ type: z.literal('item_reference'), id: z.string().min(1) }).describe('An item of the output of a stored response.'),
     ],
     { error: 'expected "message", "function_call", "function_call_output", "reasoning" or "item_reference"' },
   )
   .meta({ id: 'ResponseInputItem' });
 export type ResponseInputItem = z.output<typeof ResponseInputItem>;
-
-function noReasoning(): string {
-  return 'expected nothing: reasoning cannot be handed back';
-}
 
 const ItemStatus = z.enum(['in_progress', 'completed', 'incomplete']);
 
@@ -112,6 +124,7 @@ export const ResponseOutputItem = z
       id: z.string().startsWith('fc_'),
       status: ItemStatus,
       call_id: z.string(),
+      namespace: z.string().optional().describe('Of a function that came in a tool of type `namespace`.'),
       name: z.string(),
       arguments: z.string(),
     }),

@@ -1,7 +1,9 @@
 import * as z from 'zod';
-import { FunctionName, ResponseInputItem, ResponseOutputItem } from './v1-responses-items.ts';
+import { ReasoningEffort, ServiceTier, Verbosity } from './v1-harmless.ts';
+import { FunctionName, Namespace, ResponseInputItem, ResponseOutputItem } from './v1-responses-items.ts';
+import { hostedToolError } from './v1-tool-types.ts';
 
-const FunctionTool = z.strictObject({
+const FunctionTool = z.object({
   type: z.literal('function'),
   name: FunctionName,
   description: z.string().nullish(),
@@ -11,11 +13,18 @@ const FunctionTool = z.strictObject({
 
 const onlyFunctions = (issue: { readonly input?: unknown }): string => {
   const type: unknown = typeof issue.input === 'object' && issue.input !== null ? Reflect.get(issue.input, 'type') : undefined;
-  return `only tools of type "function" can be offered, received ${JSON.stringify(type) ?? 'none'}`;
+  return hostedToolError(type);
 };
+const NamespaceTool = z
+  .object({
+    type: z.literal('namespace'),
+    name: Namespace,
+    tools: z.array(z.discriminatedUnion('type', [FunctionTool], { error: onlyFunctions })),
+  })
+  .describe('Each function is offered as `<namespace>__<name>`; calls of it name both.');
 
 const ToolMode = z.enum(['none', 'auto', 'required']);
-const NamedTool = z.strictObject({ type: z.literal('function'), name: FunctionName });
+const NamedTool = z.strictObject({ type: z.literal('function'), name: FunctionName, namespace: Namespace.nullish() });
 const AllowedTools = z.strictObject({ type: z.literal('allowed_tools'), mode: ToolMode, tools: z.array(NamedTool).min(1).max(128) });
 
 const TextFormat = z.discriminatedUnion('type', [
@@ -58,16 +67,16 @@ export const ResponseRequest = z
     previous_response_id: z.string().min(1).nullish().describe('The conversation goes on from this stored response.'),
     store: z.boolean().nullish().describe('Keep the response for 30 days; true when absent.'),
     stream: z.boolean().nullish(),
-    stream_options: z.strictObject({ include_obfuscation: z.literal(false, 'expected false: streams are not padded').optional() }).nullish(),
+    stream_options: z.strictObject({ include_obfuscation: z.boolean().nullish().describe('Without effect: streams are not padded.') }).nullish(),
     background: z.literal(false, 'expected false: there are no background responses').nullish(),
     tools: z
-      .array(z.discriminatedUnion('type', [FunctionTool], { error: onlyFunctions }))
+      .array(z.discriminatedUnion('type', [FunctionTool, NamespaceTool], { error: onlyFunctions }))
       .max(128)
       .nullish()
       .describe('Functions that the caller runs itself.'),
     tool_choice: z.union([ToolMode, NamedTool, AllowedTools]).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
-    max_tool_calls: z.null('cannot be limited').optional(),
+    max_tool_calls: z.int().min(1).nullish().describe('Comes back with the response; it counts hosted tools, of which there are none.'),
     max_output_tokens: z.int().min(1).nullish(),
     temperature: z.number().min(0).max(2).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
@@ -77,17 +86,18 @@ export const ResponseRequest = z
     text: z
       .strictObject({
         format: TextFormat.nullish(),
-        verbosity: z.literal('medium', 'expected "medium": another verbosity cannot be asked for').nullish(),
+        verbosity: Verbosity.nullish(),
       })
       .nullish(),
-    reasoning: z.strictObject({ effort: Effort.nullish(), summary: Summary.nullish() }).nullish(),
+    reasoning: z.strictObject({ effort: ReasoningEffort.nullish(), summary: Summary.nullish(), generate_summary: Summary.nullish() }).nullish(),
     truncation: z.literal('auto', 'expected "auto": a conversation is always kept inside the window of the model').nullish(),
     include: z.array(Include).nullish(),
     metadata: Metadata.nullish().describe('Comes back with the response.'),
     user: z.string().max(512).nullish(),
     safety_identifier: z.string().max(64).nullish().describe('Stands before `user`; the provider is told it where it takes such an id.'),
     prompt_cache_key: z.string().max(64).nullish().describe('Comes back with the response; the cache is found by the prompt itself.'),
-    service_tier: z.enum(['auto', 'default'], 'expected "auto" or "default": there is one tier').nullish(),
+    service_tier: ServiceTier.nullish(),
+    prompt_cache_retention: z.string().nullish().describe('Without effect: the agent’s `cacheRetention` decides.'),
     client_metadata: z.record(z.string(), z.unknown()).nullish().describe('What a client says of itself; not used.'),
   })
   .meta({ id: 'ResponseRequest' });
@@ -120,7 +130,7 @@ export const ResponseObject = z
     tools: z.array(ResponseTool),
     tool_choice: z.union([ToolMode, NamedTool, AllowedTools]),
     parallel_tool_calls: z.boolean(),
-    max_tool_calls: z.null(),
+    max_tool_calls: z.int().nullable(),
     max_output_tokens: z.int().nullable(),
     temperature: z.number(),
     top_p: z.number(),
@@ -139,7 +149,7 @@ export const ResponseObject = z
           strict: z.boolean(),
         }),
       ]),
-      verbosity: z.literal('medium'),
+      verbosity: Verbosity,
     }),
     reasoning: z.strictObject({ effort: Effort.nullable(), summary: Summary.nullable() }),
     truncation: z.literal('auto'),

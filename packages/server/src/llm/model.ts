@@ -35,10 +35,26 @@ export type ModelPart =
   | { readonly type: 'file'; readonly url: string; readonly name: string };
 
 /** `content` is the text of a message; where `parts` are there, they are what the model is sent in its place. */
-export type ModelMessage =
-  | { readonly role: 'user'; readonly content: string; readonly parts?: readonly ModelPart[] }
-  | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ToolCall[] }
-  | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean };
+export type ModelMessage = (
+  | {
+      readonly role: 'user';
+      readonly content: string;
+      readonly parts?: readonly ModelPart[];
+      /** Images and files of the tool results before it: few wires have room for them in the results. */
+      readonly ofResults?: true;
+    }
+  | {
+      readonly role: 'assistant';
+      readonly content: string;
+      readonly toolCalls?: readonly ToolCall[];
+      /** What the model thought before it answered; sent to providers that want it back. */
+      readonly reasoning?: string;
+    }
+  | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean }
+) & {
+  /** Ends a prefix that the caller repeats with its next call; for providers whose cache is steered by such marks. */
+  readonly cacheMark?: true;
+};
 
 export interface ToolSpec {
   readonly name: string;

@@ -31,6 +31,10 @@ export interface Vendor {
   readonly requiredToolChoice?: 'any';
   /** `user` is known; the id of the person changes no answer, so it stays here otherwise. */
   readonly endUser: boolean;
+  /** Takes `cache_control` on parts of messages. */
+  readonly cacheControl?: true;
+  /** Field of assistant messages in which a model’s reasoning goes back to it. */
+  readonly reasoningField?: 'reasoning_content' | 'reasoning';
   /** Models that see also read PDF files sent with a message. */
   readonly pdf?: true;
   /** The router behind it picks only providers that honour what is asked for, when told to. */
@@ -119,6 +123,8 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'https://openrouter.ai/api/v1',
     keyEnv: ['OPENROUTER_API_KEY'],
     pdf: true,
+    cacheControl: true,
+    reasoningField: 'reasoning',
     requireParameters: true,
   },
   deepseek: {
@@ -127,6 +133,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'https://api.deepseek.com/v1',
     keyEnv: ['DEEPSEEK_API_KEY'],
     limits: ['seed', 'jsonSchema', 'parallelToolCalls', 'reasoningEffort'],
+    reasoningField: 'reasoning_content',
     endUser: false,
     embeddings: 'none',
   },
@@ -158,6 +165,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'https://api.moonshot.ai/v1',
     keyEnv: ['MOONSHOT_API_KEY'],
     limits: ['seed', 'toolChoice', 'parallelToolCalls', 'reasoningEffort'],
+    reasoningField: 'reasoning_content',
     endUser: false,
     embeddings: 'none',
   },
@@ -196,7 +204,16 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'http://127.0.0.1:8080/v1',
     keyEnv: [],
     local: { port: 8080 },
+    reasoningField: 'reasoning_content',
     defaults: { contextWindow: 4096, maxTokens: 2048 },
   },
-  vllm: { ...openAiStyle, name: 'vLLM', baseUrl: 'http://127.0.0.1:8000/v1', keyEnv: [], local: { port: 8000 }, embeddings: 'base64' },
+  vllm: {
+    ...openAiStyle,
+    name: 'vLLM',
+    baseUrl: 'http://127.0.0.1:8000/v1',
+    keyEnv: [],
+    local: { port: 8000 },
+    reasoningField: 'reasoning_content',
+    embeddings: 'base64',
+  },
 };

@@ -54,11 +54,18 @@ export interface AlongsideRows {
 }
 
 /** A message of a completion, in the caller's order; `assistant` and `system` texts are fenced here, results of client tools too. */
-export type CompletionMessage =
+export type CompletionMessage = (
   | { readonly role: 'system' | 'developer'; readonly content: string }
   | { readonly role: 'user'; readonly content: string; readonly parts?: readonly ModelPart[] | undefined }
-  | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ToolCall[] | undefined }
-  | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string };
+  | {
+      readonly role: 'assistant';
+      readonly content: string;
+      readonly toolCalls?: readonly ToolCall[] | undefined;
+      readonly reasoning?: string | undefined;
+    }
+  /** Of `parts` images and files go to the model behind the results; what it cannot see is replaced by a note. */
+  | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly parts?: readonly ModelPart[] | undefined }
+) & { readonly cacheMark?: true | undefined };
 
 export interface CompletionRequest {
   /** `chatcmpl-<uuid>` or `resp_<uuid>`; the peer of the ephemeral conversation (http-gateway.md §2.5). */

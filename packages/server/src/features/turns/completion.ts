@@ -3,6 +3,7 @@ import type { ModelMessage, ModelPart, ToolCall } from '../../llm/model.ts';
 import { isBase64, readDataUrl } from '../../llm/wire/data-url.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import type { CompletionMessage, CompletionRequest } from './api.ts';
+import { ResultMedia } from './result-media.ts';
 
 /** Types of images that every vendor who takes images takes. */
 export const imageTypes: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
@@ -53,16 +54,18 @@ const first = (ids: ReadonlySet<string>) => ids.values().next().value ?? '';
 const quote = (text: string) => JSON.stringify(text.slice(0, 100).toWellFormed());
 
 function checkPart(part: ModelPart, index: number): void {
-  if (part.type === 'text') return;
+  if (isUsable(part)) return;
+  if (part.type === 'file') throw refuse(`messages[${index}]: expected a file as a base64 data: URL of type application/pdf`);
+  throw refuse(`messages[${index}]: expected an image as an https: URL or a base64 data: URL of type ${[...imageTypes].join(', ')}`);
+}
+
+/** Whether some provider would take it. */
+function isUsable(part: ModelPart): boolean {
+  if (part.type === 'text') return true;
   const data = readDataUrl(part.url);
   const type = data !== undefined && isBase64(data.base64) ? data.mediaType : undefined;
-  if (part.type === 'file') {
-    if (type !== 'application/pdf') throw refuse(`messages[${index}]: expected a file as a base64 data: URL of type application/pdf`);
-    return;
-  }
-  const isRemote = part.url.startsWith('https://') && URL.canParse(part.url);
-  if (!isRemote && (type === undefined || !imageTypes.has(type)))
-    throw refuse(`messages[${index}]: expected an image as an https: URL or a base64 data: URL of type ${[...imageTypes].join(', ')}`);
+  if (part.type === 'file') return type === 'application/pdf';
+  return (part.url.startsWith('https://') && URL.canParse(part.url)) || (type !== undefined && imageTypes.has(type));
 }
 
 export interface FencedCompletion {
@@ -82,22 +85,28 @@ export function fenceCompletion(request: CompletionRequest, fence: (text: string
   };
   for (const message of request.history ?? []) if (message.role === 'assistant') nameCalls(message.toolCalls);
   let userText = '';
+  const media = new ResultMedia(isUsable);
+  const put = (message: ModelMessage, { cacheMark }: CompletionMessage): void => {
+    if (message.role !== 'tool') messages.push(...media.release());
+    messages.push(cacheMark === true ? { ...message, cacheMark } : message);
+  };
   for (const message of request.messages) {
     const { role, content } = message;
     if (role === 'user') {
       userText = content;
-      messages.push(userMessage(content, message.parts));
+      put(userMessage(content, message.parts), message);
     } else if (role === 'assistant') {
-      const { toolCalls } = message;
+      const { toolCalls = [], reasoning } = message;
       nameCalls(toolCalls);
-      const fenced = content === '' && toolCalls !== undefined ? '' : fence(content, { source: 'api', role });
-      messages.push(toolCalls === undefined || toolCalls.length === 0 ? { role, content: fenced } : { role, content: fenced, toolCalls });
+      const fenced = content === '' && toolCalls.length > 0 ? '' : fence(content, { source: 'api', role });
+      put({ role, content: fenced, ...(toolCalls.length > 0 && { toolCalls }), ...(reasoning !== undefined && { reasoning }) }, message);
     } else if (role === 'tool') {
-      const { toolCallId } = message;
-      const fenced = content === '' ? '' : fence(content, { source: 'api', role });
-      messages.push({ role, content: fenced, toolCallId, toolName: toolNames.get(toolCallId) ?? '' });
+      const { toolCallId, parts } = message;
+      const text = parts === undefined ? content : media.take(parts);
+      put({ role, content: text === '' ? '' : fence(text, { source: 'api', role }), toolCallId, toolName: toolNames.get(toolCallId) ?? '' }, message);
     } else system.push(fence(content, { source: 'api', role: 'system' }));
   }
+  messages.push(...media.release());
   return { system, messages, userText };
 }
 

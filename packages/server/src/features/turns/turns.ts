@@ -23,6 +23,7 @@ import { type DurableDeps, DurableRun } from './durable.ts';
 import { fittingModels, mediaIn } from './fitting-models.ts';
 import { lastExchanges } from './last-exchanges.ts';
 import { modelsFor, modelsForOperation, resolveTarget } from './resolve-target.ts';
+import { showResults } from './result-media.ts';
 import { createRuns, type RunDeps, type Runs } from './run.ts';
 
 /** For a guess at what a turn adds; the next turn counts it. */
@@ -272,14 +273,17 @@ export function createTurns(deps: TurnsDeps): Turns {
       for (const { role, content } of request.messages)
         deps.inspect(content, { source: role === 'user' ? 'user_input' : 'external_content', ...about });
       const fenced = fenceCompletion(request, deps.fence);
-      const media = mediaIn([...history, ...fenced.messages]);
       const asked =
         options === undefined && clientTools === undefined ? undefined : { options, tools: clientTools !== undefined && clientTools.length > 0 };
       const prepare = (agent: Agent) => {
         const tools =
           (call.identity.compat?.tools ?? deps.v1Tools) === 'none' ? [] : toolsBeside(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
-        const models = fit(modelsFor(agent, deps.models, chosen.model), media, 'messages', asked);
-        return { agent, tools, models, system: [...deps.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
+        const candidates = modelsFor(agent, deps.models, chosen.model);
+        const [primary] = candidates;
+        const shown = (messages: readonly ModelMessage[]) => (primary === undefined ? messages : showResults(messages, primary));
+        const sent = { history: shown(history), brought: shown(fenced.messages) };
+        const models = fit(candidates, mediaIn([...sent.history, ...sent.brought]), 'messages', asked);
+        return { ...sent, agent, tools, models, system: [...deps.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
       };
       const refreshing = deps.refreshPrompt(admitted);
       if (refreshing !== undefined) await refreshing;
@@ -296,8 +300,6 @@ export function createTurns(deps: TurnsDeps): Turns {
             ...ready,
             target,
             origin: 'v1',
-            history,
-            brought: fenced.messages,
             question: { text: fenced.userText },
             remembered: remembering === undefined ? undefined : await remembering,
             kept: false,

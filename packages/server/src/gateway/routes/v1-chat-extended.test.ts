@@ -156,11 +156,16 @@ describe('extended fields', () => {
     ['two limits that differ', { max_tokens: 1, max_completion_tokens: 2 }, 'max_completion_tokens'],
     ['a tool that is no function', { tools: [{ type: 'custom', custom: {} }] }, 'tools.0.custom'],
     ['two tools of one name', { tools: [look, look] }, 'tools'],
-    ['another tier', { service_tier: 'flex' }, 'service_tier'],
     ['audio', { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, 'messages.0.content.0.type'],
     ['a result without an id', { messages: [user, { role: 'tool', content: 'x' }] }, 'messages.1.tool_call_id'],
-    ['an unknown field', { logit_bias: {} }, 'logit_bias'],
-    ['an unknown field of a message', { messages: [{ ...user, audio: {} }] }, 'messages.0.audio'],
+    ['an unknown field', { web_search_options: {} }, 'web_search_options'],
+    ['a bias', { logit_bias: { 17: 1 } }, 'logit_bias.17'],
+    ['spoken answers', { modalities: ['text', 'audio'] }, 'modalities.1'],
+    [
+      'a call in the old shape',
+      { messages: [user, { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }] },
+      'messages.1.function_call',
+    ],
     ['no user message', { messages: [{ role: 'system', content: 'x' }] }, 'messages'],
   ])('that cannot be honoured are refused: %s', async (_what, body, param) => {
     last = undefined;

@@ -1,9 +1,9 @@
-import { ExtendedChatCompletionRequest, type ExtendedChatMessage } from '@gatehouse/contract';
+import { effortOf, ExtendedChatCompletionRequest, type ExtendedChatMessage } from '@gatehouse/contract';
 import type { CompletionMessage } from '../../features/turns/api.ts';
 import type { ModelOptions, ModelPart } from '../../llm/model.ts';
 import { parseInput } from '../parse-input.ts';
 import type { ChatRequest } from './v1-chat-request.ts';
-import { filePart, imagePart, userMessage } from './v1-parts.ts';
+import { filePart, imagePart, resultFile, toolMessage, userMessage } from './v1-parts.ts';
 import { jsonSchemaFormat, toolSpecs } from './v1-tools.ts';
 
 /** Parses a body by what clients send beside the strict set; each field has its effect or is refused. */
@@ -27,12 +27,21 @@ export function parseExtendedChat(body: unknown): ChatRequest {
 }
 
 function toMessage(message: ExtendedChatMessage, param: string): CompletionMessage {
-  if (message.role === 'tool') return { role: 'tool', content: textOf(message.content), toolCallId: message.tool_call_id };
+  const plain = unmarked(message, param);
+  return isMarked(message) ? { ...plain, cacheMark: true } : plain;
+}
+
+function isMarked({ cache_control: mark, content }: ExtendedChatMessage): boolean {
+  return mark != null || (Array.isArray(content) && content.some((block) => 'cache_control' in block && block.cache_control != null));
+}
+
+function unmarked(message: ExtendedChatMessage, param: string): CompletionMessage {
+  if (message.role === 'tool') return toolMessage(message.tool_call_id, resultPieces(message.content ?? ''));
   if (message.role === 'user') {
     const { content } = message;
     if (typeof content === 'string') return { role: 'user', content: spoken(message.name, content) };
     const pieces = content.map((block, index): ModelPart => {
-      if (block.type === 'text') return block;
+      if (block.type === 'text') return { type: 'text', text: block.text };
       if (block.type === 'image_url') return imagePart(block.image_url.url, block.image_url.detail);
       return filePart(block.file.file_data, block.file.filename, `${param}.content.${index}.file.file_data`);
     });
@@ -40,12 +49,24 @@ function toMessage(message: ExtendedChatMessage, param: string): CompletionMessa
   }
   if (message.role !== 'assistant') return { role: message.role, content: spoken(message.name, textOf(message.content)) };
   const content = spoken(message.name, textOf(message.content ?? message.refusal ?? ''));
-  if (message.tool_calls == null) return { role: 'assistant', content };
+  const thought = [message.reasoning_content, message.reasoning].find((text) => typeof text === 'string' && text !== '');
+  const reasoning = typeof thought === 'string' ? { reasoning: thought } : {};
+  if (message.tool_calls == null || message.tool_calls.length === 0) return { role: 'assistant', content, ...reasoning };
   return {
     role: 'assistant',
     content,
+    ...reasoning,
     toolCalls: message.tool_calls.map((call) => ({ id: call.id, name: call.function.name, arguments: call.function.arguments })),
   };
+}
+
+function resultPieces(content: NonNullable<Extract<ExtendedChatMessage, { role: 'tool' }>['content']>): ModelPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return content.map((block) => {
+    if (block.type === 'text') return { type: 'text', text: block.text };
+    if (block.type === 'image_url') return imagePart(block.image_url.url, block.image_url.detail);
+    return resultFile(block.file.file_data, block.file.filename);
+  });
 }
 
 function textOf(content: string | readonly ({ readonly text: string } | { readonly refusal: string })[]): string {
@@ -70,7 +91,7 @@ function optionsOf(request: ExtendedChatCompletionRequest): ModelOptions {
     ...(format?.type === 'json_schema' && { responseFormat: jsonSchemaFormat(format.json_schema) }),
     ...(choice != null && { toolChoice: typeof choice === 'string' ? choice : { name: choice.function.name } }),
     ...(request.parallel_tool_calls != null && { parallelToolCalls: request.parallel_tool_calls }),
-    ...(request.reasoning_effort != null && { reasoningEffort: request.reasoning_effort }),
+    ...(request.reasoning_effort != null && { reasoningEffort: effortOf(request.reasoning_effort) }),
     ...(endUser != null && { endUser }),
   };
 }

@@ -1,3 +1,4 @@
+import type { CompletionMessage } from '../../features/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { ModelPart } from '../../llm/model.ts';
 import { isBase64, readDataUrl } from '../../llm/wire/data-url.ts';
@@ -35,6 +36,26 @@ export function filePart(data: string, name: string | null | undefined, param: s
   } catch (cause) {
     throw new AppError('invalid_params', `${param}: the text of the file is not valid UTF-8`, { param, cause });
   }
+}
+
+/** A file among the results of a function; what no model would take becomes a note, for a conversation that holds it must go on. */
+export function resultFile(data: string | null | undefined, name: string | null | undefined): ModelPart {
+  const unusable: ModelPart = {
+    type: 'text',
+    text: `[file ${JSON.stringify(name ?? 'file')} left out: it is neither a PDF nor text, or was not sent along]`,
+  };
+  if (data == null) return unusable;
+  try {
+    return filePart(data, name, 'file_data');
+  } catch {
+    return unusable;
+  }
+}
+
+/** The result of a function: with parts where it holds more than text. */
+export function toolMessage(toolCallId: string, pieces: readonly ModelPart[]): Extract<CompletionMessage, { role: 'tool' }> {
+  const { content, parts } = userMessage(pieces);
+  return { role: 'tool', content, toolCallId, ...(parts !== undefined && { parts }) };
 }
 
 /** A user's message of several pieces: text alone is joined by newlines, anything else goes as parts. */

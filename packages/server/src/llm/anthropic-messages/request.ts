@@ -4,7 +4,10 @@ import { toolCallId } from '../wire/tool-call-id.ts';
 
 type Block = Record<string, unknown>;
 
-/** The JSON body of one call. Cache marks go where a prefix ends that the next call repeats: tools and first system part, whole system prompt, conversation so far. */
+/** The API takes four marks; the system prompt has two of them. */
+const maxMessageMarks = 2;
+
+/** The JSON body of one call. Cache marks go where a prefix ends that the next call repeats: tools and first system part, whole system prompt, conversation so far, or where the caller set them. */
 export function messagesBody(request: ModelRequest, stream: boolean): string {
   const mark =
     request.cacheRetention === 'none'
@@ -12,9 +15,12 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
       : { cache_control: request.cacheRetention === 'long' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' } };
   const parts = request.system.filter((part) => part.trim() !== '');
   const system = parts.map((text, i) => ({ type: 'text', text: text.toWellFormed(), ...(i === 0 || i === parts.length - 1 ? mark : {}) }));
-  const messages = wireMessages(request.messages);
+  const marked = request.messages.filter((message) => message.cacheMark === true).slice(-maxMessageMarks);
+  // How long is the agent's to say, also of a mark of the caller's: a longer one must not follow a shorter one.
+  const callersMark = 'cache_control' in mark ? mark : { cache_control: { type: 'ephemeral' } };
+  const messages = wireMessages(request.messages, (message) => (marked.includes(message) ? callersMark : {}));
   const lastBlock = messages.at(-1)?.content.at(-1);
-  if (lastBlock !== undefined) Object.assign(lastBlock, mark);
+  if (lastBlock !== undefined && marked.length === 0) Object.assign(lastBlock, mark);
   return JSON.stringify({
     model: request.model.modelId,
     max_tokens: request.maxTokens ?? request.model.maxTokens,
@@ -56,12 +62,17 @@ function wireToolChoice({ toolChoice, parallelToolCalls }: NonNullable<ModelRequ
 }
 
 /** Neighbours of one role become one message: the results of parallel tool calls must arrive together, before what the user says next. Empty texts are refused by the API. */
-function wireMessages(messages: readonly ModelMessage[]): { role: 'user' | 'assistant'; content: Block[] }[] {
+function wireMessages(
+  messages: readonly ModelMessage[],
+  markOf: (message: ModelMessage) => Block,
+): { role: 'user' | 'assistant'; content: Block[] }[] {
   const out: { role: 'user' | 'assistant'; content: Block[] }[] = [];
   for (const message of messages) {
     const role = message.role === 'assistant' ? 'assistant' : 'user';
     const content = blocksOf(message);
-    if (content.length === 0) continue;
+    const end = content.at(-1);
+    if (end === undefined) continue;
+    Object.assign(end, markOf(message));
     const last = out.at(-1);
     if (last?.role === role) last.content.push(...content);
     else out.push({ role, content });

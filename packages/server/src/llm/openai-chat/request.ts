@@ -1,4 +1,4 @@
-import type { ModelPart, ModelRequest } from '../model.ts';
+import type { ModelMessage, ModelPart, ModelRequest } from '../model.ts';
 import type { Vendor } from '../vendors.ts';
 import { toolCallId } from '../wire/tool-call-id.ts';
 import { putOptions } from './options.ts';
@@ -31,15 +31,16 @@ function wireMessages(request: ModelRequest, vendor: Vendor) {
   // Half of a surrogate pair is no text: many providers refuse the whole request for it.
   if (system !== '') messages.push({ role: 'system', content: system.toWellFormed() });
   for (const message of request.messages) {
-    if (message.role === 'user') messages.push({ role: 'user', content: message.parts?.map(wirePart) ?? message.content.toWellFormed() });
+    if (message.role === 'user') messages.push({ role: 'user', content: userContent(message, vendor) });
     else if (message.role === 'tool')
       messages.push({ role: 'tool', tool_call_id: toolCallId(message.toolCallId, vendor.toolCallId), content: message.content.toWellFormed() });
     else if (message.toolCalls === undefined || message.toolCalls.length === 0)
-      messages.push({ role: 'assistant', content: message.content.toWellFormed() });
+      messages.push({ role: 'assistant', content: message.content.toWellFormed(), ...reasoningOf(message, vendor) });
     else {
       messages.push({
         role: 'assistant',
         content: message.content === '' ? null : message.content.toWellFormed(),
+        ...reasoningOf(message, vendor),
         tool_calls: message.toolCalls.map((call) => ({
           id: toolCallId(call.id, vendor.toolCallId),
           type: 'function',
@@ -51,7 +52,19 @@ function wireMessages(request: ModelRequest, vendor: Vendor) {
   return messages;
 }
 
-function wirePart(part: ModelPart): unknown {
+type Of<Role> = Extract<ModelMessage, { role: Role }>;
+
+function userContent({ content, parts, cacheMark }: Of<'user'>, vendor: Vendor): unknown {
+  if (cacheMark !== true || vendor.cacheControl !== true) return parts?.map(wirePart) ?? content.toWellFormed();
+  const blocks = (parts ?? [{ type: 'text' as const, text: content }]).map(wirePart);
+  return blocks.map((block, index) => (index === blocks.length - 1 ? { ...block, cache_control: { type: 'ephemeral' } } : block));
+}
+
+function reasoningOf({ reasoning }: Of<'assistant'>, { reasoningField }: Vendor): Record<string, string> {
+  return reasoning === undefined || reasoningField === undefined ? {} : { [reasoningField]: reasoning.toWellFormed() };
+}
+
+function wirePart(part: ModelPart): Record<string, unknown> {
   if (part.type === 'text') return { type: 'text', text: part.text.toWellFormed() };
   if (part.type === 'image') return { type: 'image_url', image_url: { url: part.url, ...(part.detail !== undefined && { detail: part.detail }) } };
   return { type: 'file', file: { filename: part.name.toWellFormed(), file_data: part.url } };

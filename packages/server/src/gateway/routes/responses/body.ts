@@ -1,9 +1,11 @@
-import type { ResponseObject, ResponseOutputItem, ResponseRequest } from '@gatehouse/contract';
+import { effortOf, type ResponseObject, type ResponseOutputItem, type ResponseRequest } from '@gatehouse/contract';
 import type { TurnOutcome } from '../../../features/turns/api.ts';
 import type { AppError } from '../../../kernel/app-error.ts';
 import type { ToolCall } from '../../../llm/model.ts';
 import { failureOf, isEarlyEnd } from '../v1-failure.ts';
+import { createCallNames, functionsOf } from './namespaces.ts';
 
+type CallNames = ReturnType<typeof createCallNames>;
 type Status = ResponseOutputItem['status'];
 
 /** Ids of the items of a response hold its own, so that a reference to one finds where it is kept. */
@@ -25,8 +27,8 @@ export function textPart(text: string): { type: 'output_text'; text: string; ann
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }
 
-export function callItem(responseId: string, index: number, status: Status, call: ToolCall): ResponseOutputItem {
-  return { type: 'function_call', id: itemId('fc', responseId, index), status, call_id: call.id, name: call.name, arguments: call.arguments };
+export function callItem(responseId: string, index: number, status: Status, call: ToolCall, names: CallNames): ResponseOutputItem {
+  return { type: 'function_call', id: itemId('fc', responseId, index), status, call_id: call.id, ...names(call.name), arguments: call.arguments };
 }
 
 /** The response as it stands when the turn begins; what the request left open is filled in with the values that hold then. */
@@ -43,7 +45,7 @@ export function openResponse(id: string, createdAt: number, request: ResponseReq
     previous_response_id: request.previous_response_id ?? null,
     instructions: request.instructions ?? null,
     output: [],
-    tools: (request.tools ?? []).map((tool) => ({
+    tools: functionsOf(request).map((tool) => ({
       type: 'function',
       name: tool.name,
       description: tool.description ?? null,
@@ -52,15 +54,18 @@ export function openResponse(id: string, createdAt: number, request: ResponseReq
     })),
     tool_choice: request.tool_choice ?? 'auto',
     parallel_tool_calls: request.parallel_tool_calls ?? true,
-    max_tool_calls: null,
+    max_tool_calls: request.max_tool_calls ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     temperature: request.temperature ?? 1,
     top_p: request.top_p ?? 1,
     presence_penalty: request.presence_penalty ?? 0,
     frequency_penalty: request.frequency_penalty ?? 0,
     top_logprobs: 0,
-    text: { format: formatOf(request), verbosity: 'medium' },
-    reasoning: { effort: request.reasoning?.effort ?? null, summary: request.reasoning?.summary ?? null },
+    text: { format: formatOf(request), verbosity: request.text?.verbosity ?? 'medium' },
+    reasoning: {
+      effort: request.reasoning?.effort == null ? null : effortOf(request.reasoning.effort),
+      summary: request.reasoning?.summary ?? request.reasoning?.generate_summary ?? null,
+    },
     truncation: 'auto',
     store: request.store ?? true,
     background: false,
@@ -79,8 +84,8 @@ function formatOf({ text }: ResponseRequest): ResponseObject['text']['format'] {
   return { ...format, description: format.description ?? null, strict: format.strict ?? false };
 }
 
-/** The response when its turn is over; `nowMs` is when that was. */
-export function closedResponse(open: ResponseObject, outcome: TurnOutcome, nowMs: number): ResponseObject {
+/** The response when its turn is over; `nowMs` is when that was, `names` what the client calls its functions. */
+export function closedResponse(open: ResponseObject, outcome: TurnOutcome, nowMs: number, names: CallNames): ResponseObject {
   const failure = isEarlyEnd(outcome) ? undefined : failureOf(outcome, 'input');
   const reason = incompleteReason(outcome);
   const status = failure !== undefined ? 'failed' : reason === undefined ? 'completed' : 'incomplete';
@@ -94,7 +99,7 @@ export function closedResponse(open: ResponseObject, outcome: TurnOutcome, nowMs
     incomplete_details: status === 'incomplete' ? { reason: reason ?? outcome.finishReason } : null,
     error: failure === undefined ? null : errorOf(failure),
     store: open.store && status !== 'failed',
-    output: [...texts, ...calls.map((call, index) => callItem(open.id, texts.length + index, 'completed', call))],
+    output: [...texts, ...calls.map((call, index) => callItem(open.id, texts.length + index, 'completed', call, names))],
     usage: {
       input_tokens: outcome.tokensUsed.input,
       input_tokens_details: { cached_tokens: outcome.cachedInput },

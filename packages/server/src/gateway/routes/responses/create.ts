@@ -17,6 +17,7 @@ import { responseNames, toWireError } from '../v1-wire-error.ts';
 import { closedResponse, openResponse, responseOfItem } from './body.ts';
 import { type FindItem, toMessages } from './items.ts';
 import { toCompletion } from './request.ts';
+import { createCallNames } from './namespaces.ts';
 import { streamResponse } from './stream.ts';
 
 export interface ResponseDeps {
@@ -67,6 +68,7 @@ function prepare(
   const createdAtMs = clock.now();
   const open = openResponse(`resp_${randomUUID()}`, Math.floor(createdAtMs / 1000), request);
   let closed: ResponseObject | undefined;
+  const close = (outcome: TurnOutcome) => closedResponse(open, outcome, clock.now(), createCallNames(request));
   const system = input.flatMap((message) => (message.role === 'system' || message.role === 'developer' ? [message.content] : []));
   const rowOf = (response: ResponseObject, outcome: TurnOutcome, messages: readonly ModelMessage[]): ResponseRow => ({
     id: open.id,
@@ -80,7 +82,7 @@ function prepare(
     expiresAtMs: createdAtMs + keptMs,
   });
   function ended(outcome: TurnOutcome, added: readonly ModelMessage[], brought: readonly ModelMessage[]): AlongsideRows {
-    closed = closedResponse(open, outcome, clock.now());
+    closed = close(outcome);
     // A failed one is no ground to go on from.
     return closed.status === 'failed' || failedUnseen(outcome) ? {} : { response: rowOf(closed, outcome, [...brought, ...added]) };
   }
@@ -91,7 +93,7 @@ function prepare(
       const outcome = await turns.complete(asked, context, sink).catch((error: unknown) => {
         throw toWireError(error, responseNames);
       });
-      return { outcome, response: closed ?? closedResponse(open, outcome, clock.now()) };
+      return { outcome, response: closed ?? close(outcome) };
     },
   };
 }

@@ -1,7 +1,9 @@
 import type { ResponseInputItem, ResponseOutputItem } from '@gatehouse/contract';
 import type { CompletionMessage } from '../../../features/turns/api.ts';
 import type { ModelPart } from '../../../llm/model.ts';
-import { filePart, imagePart, userMessage } from '../v1-parts.ts';
+import { filePart, imagePart, resultFile, toolMessage, userMessage } from '../v1-parts.ts';
+
+import { offeredName } from './namespaces.ts';
 
 type Assistant = Extract<CompletionMessage, { role: 'assistant' }>;
 
@@ -13,6 +15,8 @@ export async function toMessages(input: string | readonly ResponseInputItem[], f
   if (typeof input === 'string') return [{ role: 'user', content: input }];
   const messages: CompletionMessage[] = [];
   let answer: Assistant[] = [];
+  /** Belongs to what follows it. */
+  let reasoning = '';
   const closeAnswer = (): void => {
     if (answer.length > 0) messages.push(whole(answer));
     answer = [];
@@ -20,9 +24,13 @@ export async function toMessages(input: string | readonly ResponseInputItem[], f
   for (const [index, item] of input.entries()) {
     const param = `input.${index}`;
     const found = item.type === 'item_reference' ? await findItem(item.id, param) : item;
-    // What is accepted of reasoning says nothing.
-    if (found.type === 'reasoning') continue;
-    const message = toMessage(found, param);
+    if (found.type === 'reasoning') {
+      reasoning = [reasoning, reasoningOf(found)].filter((text) => text !== '').join('\n');
+      continue;
+    }
+    const plain = toMessage(found, param);
+    const message = plain.role === 'assistant' && reasoning !== '' ? { ...plain, reasoning } : plain;
+    reasoning = '';
     if (message.role !== 'assistant' || !belongsTo(answer, message)) closeAnswer();
     if (message.role === 'assistant') answer.push(message);
     else messages.push(message);
@@ -35,9 +43,9 @@ type Item = Exclude<ResponseInputItem, { type: 'item_reference' | 'reasoning' }>
 
 function toMessage(item: Item, param: string): CompletionMessage {
   if (item.type === 'function_call')
-    return { role: 'assistant', content: '', toolCalls: [{ id: item.call_id, name: item.name, arguments: item.arguments }] };
+    return { role: 'assistant', content: '', toolCalls: [{ id: item.call_id, name: offeredName(item), arguments: item.arguments }] };
   if (item.type === 'function_call_output')
-    return { role: 'tool', content: typeof item.output === 'string' ? item.output : joined(item.output), toolCallId: item.call_id };
+    return toolMessage(item.call_id, typeof item.output === 'string' ? [textPiece(item.output)] : item.output.map(resultPiece));
   const { role, content } = item;
   if (typeof content === 'string') return { role, content };
   if (role !== 'user') return { role, content: joined(content) };
@@ -48,6 +56,23 @@ function toMessage(item: Item, param: string): CompletionMessage {
       return filePart(block.file_data, block.filename, `${param}.content.${index}.file_data`);
     }),
   );
+}
+
+type ResultBlock = Exclude<Extract<ResponseInputItem, { type: 'function_call_output' }>['output'], string>[number];
+
+function resultPiece(block: ResultBlock): ModelPart {
+  if (block.type === 'input_text' || block.type === 'output_text') return textPiece(block.text);
+  if (block.type === 'input_file') return resultFile(block.file_data, block.filename);
+  return block.image_url == null ? textPiece('[image left out: it was not sent along]') : imagePart(block.image_url, block.detail);
+}
+
+const textPiece = (text: string): ModelPart => ({ type: 'text', text });
+
+/** The text itself where it is at hand, else its summary. */
+function reasoningOf({ content, summary }: Extract<ResponseInputItem, { type: 'reasoning' }>): string {
+  const texts = (blocks: typeof content) => (blocks ?? []).flatMap(({ text }) => (text == null || text === '' ? [] : [text])).join('\n');
+  const said = texts(content);
+  return said === '' ? texts(summary) : said;
 }
 
 function joined(blocks: readonly ({ readonly text: string } | { readonly refusal: string })[]): string {
@@ -63,9 +88,11 @@ function belongsTo(answer: readonly Assistant[], { toolCalls }: Assistant): bool
 function whole(answer: readonly Assistant[]): Assistant {
   const [only] = answer;
   if (only !== undefined && answer.length === 1) return only;
+  const reasoning = answer.flatMap((piece) => piece.reasoning ?? []).join('\n');
   return {
     role: 'assistant',
     content: answer.flatMap(({ content }) => (content === '' ? [] : [content])).join('\n'),
+    ...(reasoning !== '' && { reasoning }),
     toolCalls: answer.flatMap(({ toolCalls = [] }) => toolCalls),
   };
 }

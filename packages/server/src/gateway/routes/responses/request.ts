@@ -1,9 +1,10 @@
-import type { ResponseRequest } from '@gatehouse/contract';
+import { effortOf, type ResponseRequest } from '@gatehouse/contract';
 import type { ResponseHistory } from '../../../features/responses/api.ts';
 import type { CompletionMessage, CompletionRequest } from '../../../features/turns/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { ModelOptions, ToolSpec } from '../../../llm/model.ts';
 import { jsonSchemaFormat, toolSpecs } from '../v1-tools.ts';
+import { functionsOf, offeredName } from './namespaces.ts';
 
 /** What the turn is asked: everything of the request that is not about the response itself. */
 export function toCompletion(
@@ -37,14 +38,16 @@ function saysSomething(message: CompletionMessage): boolean {
 }
 
 /** `allowed_tools` is a shorter list of tools and a mode. */
-function chosenTools({ tools, tool_choice: choice }: ResponseRequest): {
+function chosenTools(request: ResponseRequest): {
   readonly tools: readonly ToolSpec[];
   readonly toolChoice: ModelOptions['toolChoice'];
 } {
-  const all = toolSpecs(tools ?? []);
+  const { tool_choice: choice } = request;
+  const all = toolSpecs(functionsOf(request));
   if (choice == null || typeof choice === 'string') return { tools: all, toolChoice: choice ?? undefined };
-  if (choice.type === 'function') return { tools: all, toolChoice: { name: choice.name } };
-  const allowed = choice.tools.map(({ name }, index) => {
+  if (choice.type === 'function') return { tools: all, toolChoice: { name: offeredName(choice) } };
+  const allowed = choice.tools.map((named, index) => {
+    const name = offeredName(named);
     const tool = all.find((one) => one.name === name);
     if (tool !== undefined) return tool;
     const param = `tool_choice.tools.${index}.name`;
@@ -64,7 +67,7 @@ function optionsOf(request: ResponseRequest, toolChoice: ModelOptions['toolChoic
     ...(format?.type === 'json_schema' && { responseFormat: jsonSchemaFormat(format) }),
     ...(toolChoice !== undefined && { toolChoice }),
     ...(request.parallel_tool_calls != null && { parallelToolCalls: request.parallel_tool_calls }),
-    ...(request.reasoning?.effort != null && { reasoningEffort: request.reasoning.effort }),
+    ...(request.reasoning?.effort != null && { reasoningEffort: effortOf(request.reasoning.effort) }),
     ...(endUser != null && { endUser }),
   };
 }
