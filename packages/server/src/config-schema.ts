@@ -45,7 +45,16 @@ export const RootConfig = z.strictObject({
   webSearch: WebSearchConfig.prefault({}).describe('Who searches the web for agents.'),
   links: LinksConfig.prefault({}).describe('Addresses in a text, for `link.process`.'),
   webhooks: WebhooksConfig.prefault({}).describe('Webhooks: who may send them, and what they cause.'),
-  storage: z.strictObject({ driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.') }).prefault({}),
+  storage: z
+    .strictObject({
+      driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.'),
+      minFreeBytes: z
+        .int()
+        .min(0)
+        .default(33_554_432)
+        .describe('With less free space than this on a disk of the home folder, no new work that writes is accepted; 0 turns the check off.'),
+    })
+    .prefault({}),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon tells monitoring systems; `/metrics` needs no setting.'),
   logging: z
     .strictObject({

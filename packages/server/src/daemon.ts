@@ -4,6 +4,7 @@ import { exitCodes } from './exit-codes.ts';
 import { greetingLines } from './greeting.ts';
 import { systemClock } from './kernel/clock.ts';
 import { isSecretName } from './kernel/config/secrets.ts';
+import { diskFullError } from './kernel/disk-space.ts';
 import { isSupervised, notifySupervisor } from './kernel/lifecycle/notify.ts';
 import { createLogger } from './kernel/logger.ts';
 import { createRedactor } from './kernel/redact.ts';
@@ -79,7 +80,8 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   } catch (error) {
     const code = exitCodeOf(error);
     logger.flush();
-    const text = error instanceof Error ? (code === exitCodes.internal.code ? (error.stack ?? error.message) : error.message) : String(error);
+    const told = code === exitCodes.disk.code ? diskFullError(args.home, error) : error;
+    const text = told instanceof Error ? (code === exitCodes.internal.code ? (told.stack ?? told.message) : told.message) : String(told);
     process.stderr.write(`${redactor.redact(text).replaceAll(/^/gm, 'gatehouse: ')}\n`);
     end(code);
   }

@@ -30,7 +30,7 @@ const warn = (detail: string, hint?: string): Finding => ({ status: 'warn', deta
 /** Looks at an installation without changing anything in it; the database of a running daemon is left alone. */
 export async function examine(home: string, env: Environment): Promise<Check[]> {
   const paths = homePaths(home);
-  const holder = existsSync(paths.dataDir) ? lockHolder(paths.dataDir) : undefined;
+  const holder = existsSync(paths.dataDir) ? nameOf(lockHolder(paths.dataDir)) : undefined;
   let config: RootConfig | undefined;
   const checks: Check[] = [];
   const check = async (name: Check['name'], look: () => Finding | Promise<Finding>) => {
@@ -60,6 +60,11 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
   return checks;
 }
 
+function nameOf(holder: ReturnType<typeof lockHolder>): string | undefined {
+  if (holder === undefined) return undefined;
+  return holder.pid === undefined ? 'it does not tell its pid' : `pid ${holder.pid}`;
+}
+
 function lookAtHome({ dir }: HomePaths): Finding {
   if (!existsSync(dir)) return warn(`${dir} does not exist`, 'The first start makes it.');
   if (!statSync(dir).isDirectory()) return { status: 'fail', detail: `${dir} is not a folder` };
@@ -75,10 +80,10 @@ function lookAtPermissions(paths: HomePaths): Finding {
   return ok('only the owner has access');
 }
 
-async function lookAtPort({ gateway }: RootConfig, holder: number | undefined): Promise<Finding> {
+async function lookAtPort({ gateway }: RootConfig, holder: string | undefined): Promise<Finding> {
   if (!gateway.enabled) return ok('no listener (gateway.enabled is false)');
   const where = `${gateway.host}:${gateway.port}`;
-  if (holder !== undefined) return ok(`${where}, not tried while a daemon runs (pid ${holder})`);
+  if (holder !== undefined) return ok(`${where}, not tried while a daemon runs (${holder})`);
   const fault = await new Promise<Error | undefined>((done) => {
     const probe = createServer();
     probe.once('error', done);
@@ -88,10 +93,10 @@ async function lookAtPort({ gateway }: RootConfig, holder: number | undefined): 
   return { status: 'fail', detail: `${where} cannot be listened on: ${fault.message}`, hint: 'Stop what uses it, or set gateway.port.' };
 }
 
-async function lookAtDatabase({ dataDir }: HomePaths, holder: number | undefined): Promise<Finding> {
+async function lookAtDatabase({ dataDir }: HomePaths, holder: string | undefined): Promise<Finding> {
   const file = databaseFile(dataDir);
   if (!existsSync(file)) return ok('none yet');
-  if (holder !== undefined) return ok(`in use by the daemon that runs (pid ${holder})`);
+  if (holder !== undefined) return ok(`in use by the daemon that runs (${holder})`);
   // They load SQLite into this thread, which a daemon never does.
   const [{ openReader }, { quickCheck }] = await Promise.all([
     import('./kernel/db/sqlite/connection.ts'),

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { createMetrics } from './features/observability/metrics.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { DbStatus } from './kernel/db/db.ts';
 import { openDb } from './kernel/db/sqlite/open-db.ts';
+import { createDiskWatch } from './kernel/disk-space.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
 import { watchLoad } from './kernel/lifecycle/load.ts';
@@ -44,6 +46,20 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
       },
     }),
   );
+  const disk = building.use(
+    createDiskWatch({
+      folders: [home.dataDir, home.workspacesDir, home.mediaDir].filter((folder) => existsSync(folder)),
+      minFreeBytes: config.storage.minFreeBytes,
+      clock,
+      ...(overrides.freeBytes !== undefined && { freeBytes: overrides.freeBytes }),
+      onChange(shortage) {
+        if (shortage === undefined) return log.info({}, 'There is room on the disk again: new work is accepted');
+        log.error({}, shortage);
+        bus.emit('system:error', { source: 'disk', message: shortage, timestamp: clock.now() });
+      },
+    }),
+  );
+  await disk.look();
   let damage: Error | undefined;
   const opened = building.use(
     await openDb({
@@ -64,5 +80,7 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
   const db = metrics.db(overrides.db?.(opened) ?? opened);
   /** Fails once the database is known to be damaged. */
   const storage = (): Promise<DbStatus> => (damage === undefined ? db.status() : Promise.reject(damage));
-  return { lifetime, metrics, traces, load, db, storage };
+  /** Why no new work is accepted now. */
+  const refusal = () => load.overload() ?? disk.shortage();
+  return { lifetime, metrics, traces, load, disk, db, storage, refusal };
 }

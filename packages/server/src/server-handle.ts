@@ -43,6 +43,8 @@ export interface ServerOptions {
     readonly probe?: Probe | null;
     /** Comes between the parts and the database: for suites that let a process die at a write. */
     readonly db?: (db: Db) => Db;
+    /** Free space of the disk of a folder. */
+    readonly freeBytes?: (folder: string) => Promise<number>;
     readonly badResults?: 'throw' | 'log';
     /** Beside the built-in ones. */
     readonly tools?: readonly Tool[];

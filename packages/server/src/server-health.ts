@@ -12,6 +12,8 @@ export interface HealthDeps {
   readonly storage: () => Promise<DbStatus>;
   /** Why no new work is taken. */
   readonly overload: () => string | undefined;
+  /** Why nothing new is stored: the disk is nearly full. */
+  readonly shortage: () => string | undefined;
   /** True after repeated crashes: no agent takes turns. */
   readonly controlPlaneOnly: boolean;
 }
@@ -23,16 +25,24 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
   return async () => {
     const storage = await deps.storage().catch(() => undefined);
     const overload = deps.overload() !== undefined;
+    const short = deps.shortage() !== undefined;
     const readOnly = storage?.state === 'read_only';
     const checks: Health['checks'] = {
-      storage: storage === undefined ? { status: 'failed' } : readOnly ? { status: 'degraded', detail: 'read-only' } : { status: 'ok' },
+      storage:
+        storage === undefined
+          ? { status: 'failed' }
+          : readOnly
+            ? { status: 'degraded', detail: 'read-only' }
+            : short
+              ? { status: 'degraded', detail: 'the disk is nearly full' }
+              : { status: 'ok' },
       models: deps.models.list().some((model) => model.provider !== 'offline')
         ? { status: 'ok' }
         : { status: 'degraded', detail: 'no model provider is connected' },
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
       turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
-    const unwell = storage === undefined || readOnly || overload || deps.controlPlaneOnly;
+    const unwell = storage === undefined || readOnly || short || overload || deps.controlPlaneOnly;
     return {
       status: deps.state() === 'draining' ? 'draining' : unwell ? 'degraded' : 'ok',
       version: deps.version,

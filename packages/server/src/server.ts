@@ -50,10 +50,11 @@ import { openGround } from './server-ground.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { createHands } from './server-hands.ts';
 import { createMemoryPart } from './server-memory.ts';
+import { requireRoom } from './server-room.ts';
 import { createSchedule } from './server-schedule.ts';
 import { createSystemPart } from './server-system.ts';
 import { createTeams } from './server-teams.ts';
-import { jailWarnings, serverWarnings } from './start-warnings.ts';
+import { fileSystemWarnings, jailWarnings, serverWarnings } from './start-warnings.ts';
 
 /** How long turns that a stop aborts may take to end. */
 const abortedMs = 1_000;
@@ -398,7 +399,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     connections: () => doors.connections(),
     turns: turns.api.counts,
   });
-  const methods: Handlers = {
+  const unguarded: Handlers = {
     ...system.methods,
     ...agents.methods,
     ...tokens.methods,
@@ -418,6 +419,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...autonomy.methods,
     ...teams.methods,
   };
+  const methods = requireRoom(unguarded, ground.disk.assertRoomToWrite);
 
   const doors = createDoors({
     building,
@@ -447,8 +449,14 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   // Whoever is let in finds the schedule read, and the greeting follows at once.
   await schedule.start();
-  const warnings = [...serverWarnings(config.gateway, lifetime.controlPlaneOnly), ...(await jailWarnings(config, openedJail)), ...schedule.warnings];
+  const warnings = [
+    ...serverWarnings(config.gateway, lifetime.controlPlaneOnly),
+    ...fileSystemWarnings(home.dataDir),
+    ...(await jailWarnings(config, openedJail)),
+    ...schedule.warnings,
+  ];
   address = await doors.open();
+  if (address !== null) lifetime.lock.announce(address);
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   return {

@@ -4,10 +4,14 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { RootConfig } from './config-schema.ts';
 import { configTemplate } from './config-template.ts';
+import { exitCodeOf } from './exit-code-of.ts';
 import { exitCodes } from './exit-codes.ts';
 import { defaultOf, descriptionOf } from './kernel/config/schema-walk.ts';
+import { diskFullError } from './kernel/disk-space.ts';
+import { UnsafePathError } from './kernel/private-file.ts';
 import { loadRootConfig } from './load-root-config.ts';
 import { parseArguments } from './start-arguments.ts';
+import { fileSystemWarnings } from './start-warnings.ts';
 import { version } from './version.ts';
 
 const secret = 'a-secret-of-more-than-32-characters-1234';
@@ -101,6 +105,17 @@ describe('the command line', () => {
       expect(parse(argv)).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/expected/) });
     },
   );
+});
+
+test('a network file system under the data folder is warned of', () => {
+  expect(fileSystemWarnings('/srv/data', () => 0x6969)).toEqual(process.platform === 'linux' ? [expect.stringContaining('NFS')] : []);
+  expect(fileSystemWarnings('/srv/data', () => 0xef53)).toEqual([]);
+});
+
+test('a start on a full disk has a code of its own, whatever it stumbles over', () => {
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  for (const error of [full, new UnsafePathError('/home', 'cannot be made', { cause: full }), diskFullError('/home', full)])
+    expect(exitCodeOf(error)).toBe(73);
 });
 
 test('exit codes differ', () => {

@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs';
 import type { RootConfig } from './config-schema.ts';
 import { presetNames } from './features/webhooks/config.ts';
 import { isUniform } from './features/tokens/secret.ts';
@@ -44,4 +45,22 @@ export function serverWarnings({ host, tokens, tls }: RootConfig['gateway'], con
     if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
   if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
   return warnings;
+}
+
+/** By the magic number of statfs(2). */
+const networkFileSystems: Readonly<Record<number, string>> = {
+  0x6969: 'NFS',
+  0x517b: 'SMB',
+  0xff534d42: 'CIFS',
+  0xfe534d42: 'SMB',
+  0x00c36400: 'Ceph',
+};
+
+/** What the file system of the data folder cannot promise. */
+export function fileSystemWarnings(dataDir: string, typeOf: (folder: string) => number = (folder) => statfsSync(folder).type): string[] {
+  const name = process.platform === 'linux' ? networkFileSystems[typeOf(dataDir)] : undefined;
+  if (name === undefined) return [];
+  return [
+    `${dataDir} is on a network file system (${name}): the database needs a local disk, and the lock may not hold against daemons on other machines. Choose another home folder`,
+  ];
 }

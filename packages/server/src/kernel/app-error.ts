@@ -1,5 +1,6 @@
 // The whole contract would bring zod into the storage threads.
 import { type ErrorCode, errorCatalogue, type Issue } from '@gatehouse/contract/errors';
+import { isDiskFull } from './disk-full.ts';
 
 export interface ErrorDetails {
   /** The offending parameter, for `param` of the `/v1` body. */
@@ -28,7 +29,9 @@ export class AppError extends Error {
   }
 }
 
-/** The caller's own error, or an `internal` one that hides what happened behind fixed words. */
+/** The caller's own error, `unavailable` for a full disk, or an `internal` one that hides what happened behind fixed words. */
 export function toAppError(error: unknown): AppError {
-  return error instanceof AppError ? error : new AppError('internal', 'Internal error', { cause: error });
+  if (error instanceof AppError) return error;
+  if (isDiskFull(error)) return new AppError('unavailable', 'The disk is full: nothing can be stored until space is freed', { cause: error });
+  return new AppError('internal', 'Internal error', { cause: error });
 }

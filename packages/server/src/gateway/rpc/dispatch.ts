@@ -48,7 +48,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     if (!allows(call.identity.scopes, declaration.scope))
       throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
     // Looking and stopping go on, and so does what an operator does about it.
-    if (declaration.risk === 'mutate' && declaration.scope === 'rpc') refuseOverload(deps.overload);
+    if (declaration.risk === 'mutate' && declaration.scope === 'rpc' && method !== 'graph.cancel') refuseOverload(deps.overload);
     const parsed = declaration.params.safeParse(withoutReserved(params));
     if (!parsed.success) {
       const found = issuesOf(parsed.error);

@@ -18,7 +18,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 /** A run that ends as a kill ends it: without its last step, and with a lock that nobody holds. */
 function crashedRun() {
   const lifetime = beginLifetime(dir, clock);
-  rmSync(join(dir, 'daemon.lock'));
+  lifetime.lock.release();
   return lifetime;
 }
 

@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
-import { acquireLock } from './lock-file.ts';
+import { isDiskFull } from '../disk-full.ts';
+import { acquireLock, type HomeLock } from './lock-file.ts';
 
-/** One run of the daemon over a data folder. Disposing of it records a clean end and gives the lock back: the last step of a stop. */
+/** One run of the daemon over a data folder. Disposing of it records a clean end and releases the lock: the last step of a stop. */
 export interface Lifetime extends Disposable {
+  readonly lock: HomeLock;
   readonly bootId: string;
   /** The run before this one ended without `[Symbol.dispose]`: killed, crashed or out of power. */
   readonly uncleanEnd: boolean;
@@ -41,12 +43,19 @@ export function beginLifetime(dataDir: string, clock: Clock): Lifetime {
     const recent = earlier.slice(lastClean + 1).filter((past) => past.startedAtMs <= now && now - past.startedAtMs <= crashLoopWindowMs);
     writeBoots(file, [...earlier, boot]);
     return {
+      lock,
       bootId: boot.bootId,
       uncleanEnd: earlier.at(-1)?.endedAtMs === null,
       controlPlaneOnly: recent.length >= crashLoopBoots,
       [Symbol.dispose]() {
-        writeBoots(file, [...earlier, { ...boot, endedAtMs: clock.now() }]);
-        lock.release();
+        try {
+          writeBoots(file, [...earlier, { ...boot, endedAtMs: clock.now() }]);
+        } catch (error) {
+          // The next start takes it for an unclean end, which only costs a check.
+          if (!isDiskFull(error)) throw error;
+        } finally {
+          lock.release();
+        }
       },
     };
   } catch (error) {

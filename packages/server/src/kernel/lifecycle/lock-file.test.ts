@@ -1,32 +1,44 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { acquireLock } from './lock-file.ts';
+import { acquireLock, lockHolder } from './lock-file.ts';
 import { ownIdentity } from './process-identity.ts';
 
 let dir: string;
-const lockFile = () => join(dir, 'daemon.lock');
+const holderFile = () => join(dir, 'daemon.lock');
+const source = `const { acquireLock } = await import(${JSON.stringify(new URL('./lock-file.ts', import.meta.url).href)});`;
+const takeAndStay = `${source} try { acquireLock(process.argv[1]); console.log('won'); setInterval(() => {}, 1000); } catch (error) { console.log(error.reason); }`;
+const locked = expect.objectContaining({ reason: 'locked' });
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'gatehouse-test-'));
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-/** A process that takes the lock and then does nothing. */
-async function holder() {
-  const script = `import { acquireLock } from ${JSON.stringify(new URL('./lock-file.ts', import.meta.url).href)}; acquireLock(process.argv[1]); console.log('held'); setInterval(() => {}, 1000);`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script, dir], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data');
-  return child;
+/** A process that takes the lock, says how that went, and then does nothing. */
+async function taker(...wrapper: string[]) {
+  const [program = process.execPath, ...rest] = [...wrapper, process.execPath, '--input-type=module', '-e', takeAndStay, dir];
+  const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [said] = await once(child.stdout, 'data');
+  return { child, said: String(said).trim() };
 }
 
-it('is refused while another process holds it, naming its pid, and free once that process was killed', async () => {
-  const child = await holder();
+it('refuses a second process, naming the first, and is free once that was killed', async () => {
+  const { child } = await taker();
   try {
-    expect(() => acquireLock(dir)).toThrow(expect.objectContaining({ reason: 'locked', message: expect.stringContaining(`pid ${child.pid}`) }));
+    expect(() => acquireLock(dir)).toThrow(
+      expect.objectContaining({ reason: 'locked', message: expect.stringMatching(new RegExp(`pid ${child.pid} on host .+ uses`)) }),
+    );
+    expect(lockHolder(dir)).toMatchObject({ pid: child.pid });
+    // What daemon.lock says is information only.
+    rmSync(holderFile());
+    expect(() => acquireLock(dir)).toThrow(locked);
+    expect(lockHolder(dir)).toEqual({});
+    writeFileSync(holderFile(), JSON.stringify({ ...ownIdentity(), pid: 2 ** 30 }));
+    expect(() => acquireLock(dir)).toThrow(locked);
   } finally {
     child.kill('SIGKILL');
     await once(child, 'exit');
@@ -34,16 +46,15 @@ it('is refused while another process holds it, naming its pid, and free once tha
   acquireLock(dir).release();
 });
 
-it.runIf(process.platform === 'linux')('is stale once its holder was killed, though nobody collected it yet', async () => {
-  // A parent that never waits, as process 1 of many a container.
-  const script = `import { acquireLock } from ${JSON.stringify(new URL('./lock-file.ts', import.meta.url).href)}; acquireLock(process.argv[1]); console.log('held'); setInterval(() => {}, 1000);`;
-  const parent = spawn('sh', ['-c', '"$0" --input-type=module -e "$1" "$2" & exec sleep 60', process.execPath, script, dir], {
+it.runIf(process.platform === 'linux')('is free once its holder was killed, although nobody collected it yet', async () => {
+  // A parent that never waits, like process 1 of many containers.
+  const parent = spawn('sh', ['-c', '"$0" --input-type=module -e "$1" "$2" & exec sleep 60', process.execPath, takeAndStay, dir], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   try {
     await once(parent.stdout, 'data');
-    const { pid } = JSON.parse(readFileSync(lockFile(), 'utf8')) as { pid: number };
-    expect(() => acquireLock(dir)).toThrow(expect.objectContaining({ reason: 'locked' }));
+    const { pid } = JSON.parse(readFileSync(holderFile(), 'utf8')) as { pid: number };
+    expect(() => acquireLock(dir)).toThrow(locked);
     process.kill(pid, 'SIGKILL');
     await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z (\S+ ){16}1 /);
     acquireLock(dir).release();
@@ -52,41 +63,65 @@ it.runIf(process.platform === 'linux')('is stale once its holder was killed, tho
   }
 });
 
-it('is free after its release and leaves no files', () => {
-  acquireLock(dir).release();
-  acquireLock(dir).release();
-  expect(readdirSync(dir)).toEqual([]);
-});
+/** What a container runtime does, as far as the lock could notice. */
+const container = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--kill-child', '--mount-proc'] as const;
+const canUnshare = spawnSync(container[0], [...container.slice(1), 'true']).status === 0;
 
-it('is stale when its pid belongs to a later process, an earlier boot of the machine, or nobody', () => {
-  const own = ownIdentity();
-  for (const stale of [
-    { ...own, startTicks: (own.startTicks ?? 0) - 1 },
-    { ...own, machineBoot: 'an earlier one' },
-    { ...own, pid: 2 ** 30 },
-  ]) {
-    writeFileSync(lockFile(), JSON.stringify(stale));
-    const lock = acquireLock(dir);
-    expect(JSON.parse(readFileSync(lockFile(), 'utf8'))).toEqual(own);
-    lock.release();
+it.runIf(canUnshare)('holds between two containers that share the folder', async () => {
+  const first = await taker(...container);
+  const second = await taker(...container);
+  try {
+    expect([first.said, second.said]).toEqual(['won', 'locked']);
+    expect(() => acquireLock(dir)).toThrow(locked);
+  } finally {
+    for (const { child } of [first, second]) child.kill('SIGKILL');
   }
-  writeFileSync(lockFile(), 'not a lock');
+  await expect.poll(() => lockHolder(dir)).toBeUndefined();
   acquireLock(dir).release();
 });
 
-it('is held against the same process too', () => {
+it('leaves only the empty lock.db behind', () => {
+  acquireLock(dir).release();
+  acquireLock(dir).release();
+  expect(readdirSync(dir)).toEqual(['lock.db']);
+  expect(readFileSync(join(dir, 'lock.db'))).toHaveLength(0);
+});
+
+it('replaces what an earlier holder left in daemon.lock', () => {
+  const own = ownIdentity();
+  for (const left of [
+    JSON.stringify({ ...own, startTicks: (own.startTicks ?? 0) - 1 }),
+    JSON.stringify({ ...own, machineBoot: 'an earlier one' }),
+    'not a lock',
+  ]) {
+    writeFileSync(holderFile(), left);
+    const lock = acquireLock(dir);
+    lock.announce('http://127.0.0.1:4766');
+    expect(JSON.parse(readFileSync(holderFile(), 'utf8'))).toMatchObject({ ...own, address: 'http://127.0.0.1:4766' });
+    lock.release();
+    expect(existsSync(holderFile())).toBe(false);
+  }
+});
+
+it('excludes the same process too, and a holder whose lock.db was deleted', () => {
   const lock = acquireLock(dir);
   expect(() => acquireLock(dir)).toThrow(/Another daemon/);
+  if (process.platform === 'linux') {
+    rmSync(join(dir, 'lock.db'));
+    expect(() => acquireLock(dir)).toThrow(/Another daemon/);
+  }
   lock.release();
 });
 
-it('is given to one of many that find it stale at once', async () => {
-  writeFileSync(lockFile(), JSON.stringify({ ...ownIdentity(), pid: 2 ** 30 }));
-  const script = `import { acquireLock } from ${JSON.stringify(new URL('./lock-file.ts', import.meta.url).href)}; try { acquireLock(process.argv[1]); console.log('won'); setInterval(() => {}, 1000); } catch (error) { console.log(error.reason); }`;
-  const children = Array.from({ length: 6 }, () =>
-    spawn(process.execPath, ['--input-type=module', '-e', script, dir], { stdio: ['ignore', 'pipe', 'inherit'] }),
-  );
-  const said = await Promise.all(children.map(async (child) => String((await once(child.stdout, 'data'))[0]).trim()));
-  for (const child of children) child.kill('SIGKILL');
-  expect(said.toSorted()).toEqual(['locked', 'locked', 'locked', 'locked', 'locked', 'won']);
+it('is looked at without being taken or created', () => {
+  expect(lockHolder(dir)).toBeUndefined();
+  expect(readdirSync(dir)).toEqual([]);
+  acquireLock(dir).release();
+  expect(lockHolder(dir)).toBeUndefined();
+});
+
+it('goes to one of many that ask at once', async () => {
+  const takers = await Promise.all(Array.from({ length: 4 }, () => taker()));
+  for (const { child } of takers) child.kill('SIGKILL');
+  expect(takers.map(({ said }) => said).toSorted()).toEqual(['locked', 'locked', 'locked', 'won']);
 });

@@ -1,98 +1,159 @@
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { isDiskFull } from '../disk-full.ts';
+import { diskFullError, hasNoRoom } from '../disk-space.ts';
 import { isAlive, ownIdentity, type ProcessIdentity } from './process-identity.ts';
 import { StartError } from './start-error.ts';
 
-export interface LockFile {
+/** What `daemon.lock` tells about the process that holds the lock. It informs people and commands; the lock itself is on `lock.db`. */
+export interface LockHolder extends ProcessIdentity {
+  /** Host name as the holder sees it: inside of a container, the container's. */
+  readonly host: string | undefined;
+  /** Where it listens, once it does. */
+  readonly address: string | undefined;
+}
+
+export interface HomeLock {
+  /** Adds the address of the listener to `daemon.lock`. */
+  announce(address: string): void;
   release(): void;
 }
 
+/** Long enough to outlast a look by `lockHolder` of another process. */
+const acquireTimeoutMs = 200;
+const sqliteBusy = 5;
+/** A connection that nothing refers to is collected, and with it the lock. */
+const held = new Set<DatabaseSync>();
+
 /**
- * Takes the lock of a data folder. It holds who took it (pid, start time of the process, boot of the machine), so a lock
- * left by a killed daemon is seen as stale even when its pid is in use again.
- * @throws StartError `locked`, naming the pid, while another process holds it.
+ * Locks a data folder for the life of the process: an exclusive SQLite transaction on `lock.db`, which the operating system
+ * enforces between all processes of the machine, whatever container or pid namespace they run in, and frees when the
+ * process ends. Nothing is written to `lock.db`. It must not be opened other than through SQLite: closing any other
+ * descriptor of the file would free the lock (POSIX).
+ * @throws StartError `locked`, naming the holder as far as known, while another process holds it.
  */
-export function acquireLock(dataDir: string): LockFile {
+export function acquireLock(dataDir: string): HomeLock {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const file = join(dataDir, 'daemon.lock');
-  const own = JSON.stringify(ownIdentity());
-  const candidate = `${file}.${randomUUID()}`;
-  writeFileSync(candidate, own, { mode: 0o600 });
+  const db = openLock(dataDir, acquireTimeoutMs);
   try {
-    // A link appears whole or not at all, so nobody reads a half-written lock.
-    while (!tryLink(candidate, file)) {
-      const text = readOptional(file);
-      if (text === undefined) continue;
-      const holder = parseIdentity(text);
-      if (holder !== undefined && isAlive(holder))
-        throw new StartError('locked', `Another daemon (pid ${holder.pid}) uses ${dataDir}: stop it first, or choose another home folder.`);
-      removeStale(file, text);
-    }
-  } finally {
-    rmSync(candidate, { force: true });
+    lockOrRefuse(db, dataDir);
+    // A living process in daemon.lock, although the lock was free: lock.db was deleted under it, or it is a daemon older than lock.db.
+    const holder = readHolder(dataDir);
+    if (holder?.startTicks !== undefined && isAlive(holder)) throw lockedBy(holder, dataDir);
+    writeHolder(dataDir, { ...ownIdentity(), host: hostname(), address: undefined });
+  } catch (error) {
+    db.close();
+    throw error;
   }
+  held.add(db);
   return {
+    announce: (address) => writeHolder(dataDir, { ...ownIdentity(), host: hostname(), address }),
     release() {
-      if (readOptional(file) === own) rmSync(file, { force: true });
+      if (!held.delete(db)) return;
+      rmSync(holderFile(dataDir), { force: true });
+      db.close();
     },
   };
 }
 
-/** Two starters may judge the same stale lock; the slower one must not remove the lock that the faster one has taken. */
-function removeStale(file: string, judged: string): void {
-  const removed = `${file}.${randomUUID()}`;
+/** Who holds the lock now; undefined when nobody does. Changes nothing. */
+export function lockHolder(dataDir: string): Partial<LockHolder> | undefined {
+  const holder = readHolder(dataDir);
+  if (!existsSync(lockFile(dataDir))) return holder !== undefined && isAlive(holder) ? holder : undefined;
+  const db = openLock(dataDir, 0);
   try {
-    renameSync(file, removed);
+    // A shared lock, so that a daemon that starts at this moment only waits for it.
+    db.exec('BEGIN; SELECT 1 FROM sqlite_schema; COMMIT');
+    return undefined;
   } catch (error) {
-    if (isCode(error, 'ENOENT')) return;
-    throw error;
-  }
-  if (readFileSync(removed, 'utf8') !== judged) tryLink(removed, file);
-  rmSync(removed, { force: true });
-}
-
-function tryLink(from: string, to: string): boolean {
-  try {
-    linkSync(from, to);
-    return true;
-  } catch (error) {
-    if (isCode(error, 'EEXIST')) return false;
-    throw error;
+    if (isBusy(error)) return holder ?? {};
+    throw unusableLock(dataDir, error);
+  } finally {
+    db.close();
   }
 }
 
-function readOptional(file: string): string | undefined {
+function lockOrRefuse(db: DatabaseSync, dataDir: string): void {
   try {
-    return readFileSync(file, 'utf8');
+    db.exec('BEGIN EXCLUSIVE');
   } catch (error) {
-    if (isCode(error, 'ENOENT')) return undefined;
-    throw error;
+    throw isBusy(error) ? lockedBy(readHolder(dataDir), dataDir) : unusableLock(dataDir, error);
   }
 }
 
-/** Undefined for what no daemon of ours wrote; such a lock counts as stale. */
-function parseIdentity(text: string): ProcessIdentity | undefined {
+function openLock(dataDir: string, timeout: number): DatabaseSync {
   try {
-    const value: unknown = JSON.parse(text);
+    return new DatabaseSync(lockFile(dataDir), { timeout });
+  } catch (error) {
+    // SQLite does not say why a file cannot be created.
+    if (hasNoRoom(dataDir)) throw diskFullError(dataDir, error);
+    throw unusableLock(dataDir, error);
+  }
+}
+
+function unusableLock(dataDir: string, error: unknown): StartError {
+  const said = error instanceof Error ? error.message : String(error);
+  return new StartError(
+    'unusable',
+    `Cannot lock ${lockFile(dataDir)} (${said}). The home folder needs a file system with working locks that this user can write to; many network file systems have none.`,
+    { cause: error },
+  );
+}
+
+function lockedBy(holder: LockHolder | undefined, dataDir: string): StartError {
+  const named =
+    holder === undefined
+      ? ''
+      : ` (${[`pid ${holder.pid}`, ...(holder.host === undefined ? [] : [`on host ${holder.host}`]), ...(holder.address === undefined ? [] : [`at ${holder.address}`])].join(' ')})`;
+  return new StartError('locked', `Another daemon${named} uses ${dataDir}: stop it first, or choose another home folder.`);
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' && (error.errcode & 0xff) === sqliteBusy;
+}
+
+function lockFile(dataDir: string): string {
+  return join(dataDir, lockFileName);
+}
+
+export const lockFileName = 'lock.db';
+
+function holderFile(dataDir: string): string {
+  return join(dataDir, 'daemon.lock');
+}
+
+/** Replaced whole, so that nobody reads half of it. */
+function writeHolder(dataDir: string, holder: LockHolder): void {
+  const draft = `${holderFile(dataDir)}.${randomUUID()}`;
+  try {
+    writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });
+    renameSync(draft, holderFile(dataDir));
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw isDiskFull(error) ? diskFullError(dataDir, error) : error;
+  }
+}
+
+/** Undefined where no daemon left a readable one. */
+function readHolder(dataDir: string): LockHolder | undefined {
+  try {
+    const value: unknown = JSON.parse(readFileSync(holderFile(dataDir), 'utf8'));
     if (typeof value !== 'object' || value === null || !('pid' in value) || typeof value.pid !== 'number') return undefined;
+    const text = (name: string): string | undefined => {
+      const found: unknown = Object.getOwnPropertyDescriptor(value, name)?.value;
+      return typeof found === 'string' ? found : undefined;
+    };
     return {
       pid: value.pid,
       startTicks: 'startTicks' in value && typeof value.startTicks === 'number' ? value.startTicks : undefined,
-      machineBoot: 'machineBoot' in value && typeof value.machineBoot === 'string' ? value.machineBoot : undefined,
+      machineBoot: text('machineBoot'),
+      host: text('host'),
+      address: text('address'),
     };
   } catch {
     return undefined;
   }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
-}
-
-/** Pid of the daemon that holds the lock now; undefined when none does. Changes nothing. */
-export function lockHolder(dataDir: string): number | undefined {
-  const text = readOptional(join(dataDir, 'daemon.lock'));
-  const holder = text === undefined ? undefined : parseIdentity(text);
-  return holder !== undefined && isAlive(holder) ? holder.pid : undefined;
 }

@@ -9,6 +9,8 @@ export type StartRefusal =
   | 'foreign_database'
   /** SQLite cannot read the file as a database. */
   | 'damaged'
+  /** No space is left on the disk. */
+  | 'disk_full'
   /** The folder or file cannot be opened or written. */
   | 'unusable';
 

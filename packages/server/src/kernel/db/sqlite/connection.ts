@@ -1,6 +1,9 @@
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { isDiskFull } from '../../disk-full.ts';
+import { diskFullError, hasNoRoom } from '../../disk-space.ts';
 import { StartError } from '../../lifecycle/start-error.ts';
-import { isDamage } from './sqlite-errors.ts';
+import { isDamage, isMediumFailure } from './sqlite-errors.ts';
 
 /** One writer means that nobody waits: a wait that reaches this limit is a defect. */
 const busyTimeoutMs = 5_000;
@@ -44,6 +47,8 @@ function opening(file: string, open: () => DatabaseSync): DatabaseSync {
 export function explainOpening(file: string, error: unknown): unknown {
   if (error instanceof StartError || !(error instanceof Error)) return error;
   if (isDamage(error)) return damaged(file, error.message);
+  // A full disk shows as many codes: the sidecar files cannot be created, or their shared memory cannot grow.
+  if (isDiskFull(error) || (isMediumFailure(error) && hasNoRoom(dirname(file)))) return diskFullError(dirname(file), error);
   if (!('errcode' in error)) return error;
   return new StartError(
     'unusable',

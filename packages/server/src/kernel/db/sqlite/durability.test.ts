@@ -110,7 +110,7 @@ describe('a backup', () => {
     expect(() => restore()).toThrow(/There is no backup file/);
     new DatabaseSync(backupFile).exec('CREATE TABLE theirs (id INTEGER)');
     expect(() => restore()).toThrow(expect.objectContaining({ reason: 'foreign_database' }));
-    expect(readdirSync(dataDir).toSorted()).toEqual(['backups', 'gatehouse.db', 'telemetry.db']);
+    expect(readdirSync(dataDir).toSorted()).toEqual(['backups', 'gatehouse.db', 'lock.db', 'telemetry.db']);
     expect(await storedTexts()).toHaveLength(2_000);
   });
 
