@@ -1,6 +1,6 @@
 import { bookCalls } from './book-work.ts';
 import { keepAlongside } from './commit-turn.ts';
-import { holdsWork, retryWork, settleWork } from './features/durable/store.ts';
+import { holdsWork, retryWork, settleWork, waitWork } from './features/durable/store.ts';
 import { addMessages, growUsage } from './features/sessions/store.ts';
 import { takeSteers } from './features/subagents/steer-store.ts';
 import type { DurableCommit, DurableCommitted, DurableOpening } from './features/turns/durable.ts';
@@ -40,7 +40,7 @@ export const openDurableTurn = operation(
 
 /** What a turn did since the last one: a step, what is about to be done once, what came of it, and the calls that were made. */
 export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Checkpoint): Promise<boolean> => {
-  const { claim, turnId, totals, calls, step, intent, closed, parked, steers } = input;
+  const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers } = input;
   const isHeld = await holdsWork(tx, claim);
   await book(tx, input, calls);
   if (!isHeld) return false;
@@ -50,6 +50,7 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
   if (closed !== undefined) await closeIntent(tx, closed);
   if (steers !== undefined) await takeSteers(tx, steers);
   if (parked === true) await countResume(tx, { workId: claim.id, change: -1 });
+  if (wait !== undefined) await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
   return true;
 });
 

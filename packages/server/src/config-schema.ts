@@ -4,6 +4,7 @@ import { ApprovalsConfig } from './features/approvals/config.ts';
 import { AutonomyConfig } from './features/autonomy/config.ts';
 import { BudgetsConfig } from './features/budgets/config.ts';
 import { CronConfig } from './features/cron/config.ts';
+import { DurableConfig } from './features/durable/config.ts';
 import { HeartbeatConfig } from './features/heartbeat/config.ts';
 import { McpConfig } from './features/mcp/config.ts';
 import { MediaConfig } from './features/media/config.ts';
@@ -25,6 +26,7 @@ export const RootConfig = z.strictObject({
   approvals: ApprovalsConfig.prefault({}).describe('Which calls of tools wait for a person.'),
   autonomy: AutonomyConfig.prefault({}).describe('What agents may set going beyond their own turns, and the guards around it.'),
   budgets: BudgetsConfig.prefault({}).describe('Hard caps over all agents together; each agent has its own beside them.'),
+  durable: DurableConfig.prefault({}).describe('Work that must be done although a process ends or a provider fails.'),
   exec: ExecConfig.prefault({}).describe('Commands that agents run, in a jail: bounds of each.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),

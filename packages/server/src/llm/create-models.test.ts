@@ -258,11 +258,17 @@ function requestOf(content: string) {
 async function run(
   models: Models,
   list: readonly string[],
-  options: { attempts?: Attempt[]; sink?: ReturnType<typeof collectingSink>; agentId?: string } = {},
+  options: { attempts?: Attempt[]; sink?: ReturnType<typeof collectingSink>; agentId?: string; isExplicit?: boolean } = {},
 ) {
   const chosen = list.map((name) => models.resolve(name)).filter((model) => model !== undefined);
   return models.generate(
-    { models: chosen, agentId: options.agentId ?? 'default', request: requestOf('hi'), onAttempt: (attempt) => void options.attempts?.push(attempt) },
+    {
+      models: chosen,
+      agentId: options.agentId ?? 'default',
+      request: requestOf('hi'),
+      onAttempt: (attempt) => void options.attempts?.push(attempt),
+      isExplicit: options.isExplicit === true,
+    },
     options.sink,
   );
 }
@@ -389,10 +395,10 @@ describe('fallback', () => {
     expect(payloads('model:fallback_exhausted')).toMatchObject([{ agentId: 'default', provider: 'two', model: 'm', totalAttempts: 2 }]);
   });
 
-  test('a provider that refused is left alone, longer each time, and its other models with it', async () => {
+  test('a model that a provider refused is left alone, longer each time', async () => {
     const { first, second, models } = await pair();
     first.queue({ status: 401 }, { status: 401 });
-    await run(models, ['one/m', 'one/n', 'two/m']);
+    await run(models, ['one/m', 'two/m']);
     expect(first.served()).toBe(1);
     await run(models, ['one/m', 'two/m']);
     expect([first.served(), second.served()]).toEqual([1, 2]);
@@ -416,11 +422,67 @@ describe('fallback', () => {
     await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
     clock.advance(5000);
     const attempts: Attempt[] = [];
-    await expect(run(models, ['one/m', 'one/n'], { attempts })).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 15_000 });
+    await expect(run(models, ['one/m'], { attempts })).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 15_000 });
     expect(attempts).toEqual([]);
     expect(first.served()).toBe(1);
     clock.advance(15_000);
     expect((await run(models, ['one/m'])).model.modelId).toBe('m');
+  });
+
+  test.each([401, 402, 403, 429, 500])('a model that answers %i makes no other model of its provider refuse', async (status) => {
+    const { first, models } = await pair();
+    for (let index = 0; index < 6; index += 1) {
+      first.queue({ status });
+      await expect(run(models, ['one/m'])).rejects.toBeInstanceOf(ModelError);
+      clock.advance(3_600_000);
+    }
+    first.queue({ status });
+    await expect(run(models, ['one/m'])).rejects.toBeInstanceOf(ModelError);
+    expect((await run(models, ['one/n'])).model.modelId).toBe('n');
+  });
+
+  test.each([404, 413])('a request that a provider refuses with %i is tried with the next model, and the last verdict holds', async (status) => {
+    const { first, second, models } = await pair();
+    first.queue({ status });
+    expect((await run(models, ['one/m', 'two/m'])).model.provider).toBe('two');
+    first.queue({ status });
+    second.queue({ status: 400 });
+    await expect(run(models, ['one/m', 'two/m'])).rejects.toMatchObject({ kind: 'bad_request', status: 400 });
+    first.queue({ status: 422 });
+    await expect(run(models, ['one/m', 'two/m'])).rejects.toMatchObject({ status: 422 });
+    expect(second.served()).toBe(2);
+  });
+
+  test('the state of a provider follows its answers, and clearing it lets the next call through', async () => {
+    const { first, models } = await pair();
+    const recovered: string[] = [];
+    models.onRecovered((model) => recovered.push(model));
+    const state = () => models.states().find(({ provider }) => provider === 'one');
+    expect(state()).toMatchObject({ state: 'ok' });
+    first.queue({ status: 401, error: { message: 'Incorrect API key' } });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'auth' });
+    clock.advance(10_000);
+    expect(state()).toMatchObject({ state: 'refused', untilMs: clock.now() + 50_000, cause: expect.stringContaining('Incorrect API key') });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ retryAfterMs: 50_000, message: expect.stringContaining('Incorrect API key') });
+    expect(first.served()).toBe(1);
+    // An owner who waits for the answer gets a call of their own.
+    first.queue({ status: 401 });
+    await expect(run(models, ['one/m'], { isExplicit: true })).rejects.toMatchObject({ kind: 'auth' });
+    expect(first.served()).toBe(2);
+    models.clearState('one');
+    expect(state()).toMatchObject({ state: 'ok' });
+    expect((await run(models, ['one/m'])).model.provider).toBe('one');
+    first.queue({ status: 429, headers: { 'retry-after': '20' } });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'rate_limit' });
+    expect(state()).toMatchObject({ state: 'cooling', untilMs: clock.now() + 20_000 });
+    await expect(run(models, ['one/m'], { isExplicit: true })).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
+    clock.advance(20_000);
+    first.queue({ status: 500 }, { status: 500 }, { status: 500 });
+    for (let index = 0; index < 3; index += 1) await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'server' });
+    expect(state()).toMatchObject({ state: 'unreachable' });
+    await run(models, ['one/m']);
+    expect(state()).toMatchObject({ state: 'ok' });
+    expect(recovered).toEqual(['one/m', 'one/m']);
   });
 
   test.each([

@@ -4,14 +4,13 @@ import type { Log } from '../kernel/log.ts';
 import { anthropicVersion, createMessagesClient } from './anthropic-messages/client.ts';
 import { modelsOf, unlistedModel } from './catalog.ts';
 import type { ModelsConfig, ProvidersConfig } from './config.ts';
-import { Cooldowns } from './cooldown.ts';
 import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe } from './discover.ts';
 import { createGenerate } from './generate.ts';
 import type { ModelClient, ModelInfo } from './model.ts';
 import type { Models, ProviderInfo } from './models.ts';
 import { createOfflineClient, offlineLimits, offlineModel } from './offline/offline.ts';
 import { createChatClient } from './openai-chat/client.ts';
-import { ProviderHealth } from './provider-health.ts';
+import { ProviderStates } from './provider-states.ts';
 import { findUnsupported } from './unsupported.ts';
 import { vendors } from './vendors.ts';
 import { Upstream } from './wire/upstream.ts';
@@ -75,11 +74,11 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
     }
     return client;
   };
+  const states = new ProviderStates(bus, clock, modelsConfig.cooldownMs);
   const generate = createGenerate({
     clientOf,
     keyNameOf: (id) => found.find((provider) => provider.id === id)?.keyName ?? '',
-    cooldowns: new Cooldowns(clock, modelsConfig.cooldownMs),
-    health: new ProviderHealth(bus, clock),
+    states,
     bus,
     clock,
   });
@@ -94,6 +93,9 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
       return findUnsupported(model, provider === undefined ? offlineLimits : vendors[provider.config.type], asked);
     },
     generate,
+    states: () => providers.map(({ id }) => states.stateOf(id)),
+    clearState: (provider) => states.clear(provider),
+    onRecovered: (listener) => states.onRecovered(listener),
     describeDiscovery: () => ({
       providers: [
         ...entries.map(({ provider, models }) => ({

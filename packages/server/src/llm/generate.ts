@@ -1,6 +1,5 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
-import type { Cooldowns } from './cooldown.ts';
 import {
   type ModelClient,
   ModelError,
@@ -12,19 +11,25 @@ import {
   type ModelUsage,
 } from './model.ts';
 import type { Attempt, Models } from './models.ts';
-import type { ProviderHealth } from './provider-health.ts';
+import type { ProviderStates } from './provider-states.ts';
 
-/** Another model may survive these; the others would fail everywhere, or nobody waits any more. */
-const elsewhere: ReadonlySet<ModelErrorKind> = new Set([
-  'auth',
-  'billing',
-  'rate_limit',
-  'overloaded',
-  'server',
-  'network',
-  'timeout',
-  'bad_response',
-]);
+/** Whether another model may survive the failure; the others would fail everywhere, or nobody waits any more. */
+const mayFallBack: Readonly<Record<ModelErrorKind, boolean>> = {
+  auth: true,
+  billing: true,
+  rate_limit: true,
+  overloaded: true,
+  server: true,
+  network: true,
+  timeout: true,
+  bad_response: true,
+  bad_request: false,
+  context_length: false,
+  aborted: false,
+};
+/** Refusals of a request that another provider may take: it has the model, or a higher limit. */
+const statusesOfOneProvider: ReadonlySet<number | undefined> = new Set([404, 413]);
+
 const nothingUsed: ModelUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
 const overloadedPauseMs = 500;
 const longestRetryPauseMs = 2000;
@@ -32,8 +37,7 @@ const longestRetryPauseMs = 2000;
 export interface GenerateDeps {
   readonly clientOf: (provider: string) => ModelClient;
   readonly keyNameOf: (provider: string) => string;
-  readonly cooldowns: Cooldowns;
-  readonly health: ProviderHealth;
+  readonly states: ProviderStates;
   readonly bus: EventBus;
   readonly clock: Clock;
 }
@@ -44,13 +48,11 @@ type Tried = { readonly result: ModelResult } | { readonly error: ModelError };
 /** Makes `Models.generate`: cooldowns, one retry where nothing was lost, then the next model of the list. */
 export function createGenerate(deps: GenerateDeps): Models['generate'] {
   return async function generate(call, sink) {
-    const ready = call.models.filter((model) => deps.cooldowns.remainingMs(model.provider) === 0);
-    if (ready.length === 0) throw allCoolingDown(call.models, deps.cooldowns);
+    const ready = call.models.filter((model) => deps.states.remainingMs(model, call.isExplicit) === 0);
+    if (ready.length === 0) throw allPaused(call.models, deps.states);
     let attempts = 0;
     let last: { readonly model: ModelInfo; readonly error: ModelError } | undefined;
     for (const model of ready) {
-      // A refused key of the model before may belong to this one too.
-      if (last !== undefined && deps.cooldowns.remainingMs(model.provider) > 0) continue;
       // An attempt is only repeated with the same model when it used nothing.
       if (last?.error.usage !== undefined && call.mayGoOn !== undefined && !(await call.mayGoOn())) throw last.error;
       if (last !== undefined) announceFallback(deps, call.agentId, last, model, attempts);
@@ -62,9 +64,10 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
       }
       if ('result' in tried) return { result: tried.result, model };
       last = { model, error: tried.error };
-      if (!elsewhere.has(tried.error.kind) || tried.error.partial !== undefined) throw tried.error;
+      const { kind, status, partial } = tried.error;
+      if (partial !== undefined || !(mayFallBack[kind] || statusesOfOneProvider.has(status))) throw tried.error;
     }
-    if (last === undefined) throw allCoolingDown(call.models, deps.cooldowns);
+    if (last === undefined) throw allPaused(call.models, deps.states);
     deps.bus.emit('model:fallback_exhausted', {
       agentId: call.agentId,
       provider: last.model.provider,
@@ -77,11 +80,11 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
 }
 
 async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: ModelSink | undefined): Promise<Tried> {
-  const { clock, cooldowns, health, bus } = deps;
+  const { clock, states, bus } = deps;
   const startedAtMs = clock.now();
   const begun = clock.monotonic();
-  const booked = (outcome: Attempt['outcome'], usage: ModelUsage, responseId: string | undefined) =>
-    call.onAttempt({ model, usage, latencyMs: clock.monotonic() - begun, startedAtMs, outcome, ...(responseId === undefined ? {} : { responseId }) });
+  const booked = (how: Pick<Attempt, 'outcome' | 'error'>, usage: ModelUsage, responseId: string | undefined) =>
+    call.onAttempt({ model, usage, latencyMs: clock.monotonic() - begun, startedAtMs, ...how, ...(responseId === undefined ? {} : { responseId }) });
   let result: ModelResult;
   try {
     const request: ModelRequest = { ...call.request, ...boundFor(model, call), model };
@@ -89,9 +92,8 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
   } catch (thrown) {
     const error =
       thrown instanceof ModelError ? thrown : new ModelError('server', `Provider "${model.provider}": the client failed`, { cause: thrown });
-    booked('error', error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
-    health.failed(model.provider, call.agentId, error.kind);
-    const pause = cooldowns.failed(model.provider, error);
+    booked({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
+    const pause = states.failed(model, call.agentId, error);
     if (pause !== undefined)
       bus.emit('model:auth_cooldown', {
         provider: model.provider,
@@ -102,9 +104,8 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
       });
     return { error };
   }
-  booked('ok', result.usage, result.responseId);
-  health.succeeded(model.provider);
-  cooldowns.succeeded(model.provider);
+  booked({ outcome: 'ok' }, result.usage, result.responseId);
+  states.succeeded(model);
   return { result };
 }
 
@@ -135,19 +136,17 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function allCoolingDown(models: readonly ModelInfo[], cooldowns: Cooldowns): ModelError {
-  if (models.length === 0) return new ModelError('bad_request', 'No model was named');
-  const reasons = models.map((model) => cooldowns.reason(model.provider));
-  // Waiting helps only where one of them asked for it; a refused key stays what it is.
-  const kind = reasons.includes('rate_limit') ? 'rate_limit' : (reasons[0] ?? 'rate_limit');
-  const paused = models.filter((_, index) => kind !== 'rate_limit' || reasons[index] === kind);
-  const retryAfterMs = Math.min(...(paused.length === 0 ? models : paused).map((model) => cooldowns.remainingMs(model.provider)));
-  const providers = [...new Set(models.map((model) => model.provider))].join(', ');
-  return new ModelError(
-    kind,
-    `Every provider of the list (${providers}) refused lately and is left alone for ${Math.ceil(retryAfterMs / 1000)} s more`,
-    { retryAfterMs },
-  );
+function allPaused(models: readonly ModelInfo[], states: ProviderStates): ModelError {
+  const pauses = models.flatMap((model) => {
+    const pause = states.pauseOf(model);
+    return pause === undefined ? [] : [{ ...pause, leftMs: states.remainingMs(model) }];
+  });
+  // Waiting helps only where one of them asked for it; refused credentials stay what they are.
+  const paused = pauses.filter(({ why }) => why === 'rate_limit');
+  const [first] = (paused.length > 0 ? paused : pauses).toSorted((a, b) => a.leftMs - b.leftMs);
+  if (first === undefined) return new ModelError('bad_request', 'No model was named');
+  const message = `${first.cause} (not called again for ${Math.ceil(first.leftMs / 1000)} s)`;
+  return new ModelError(first.why, message, { retryAfterMs: first.leftMs });
 }
 
 function announceFallback(

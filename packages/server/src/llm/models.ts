@@ -1,5 +1,5 @@
 import type { ProviderType } from './config.ts';
-import type { ModelInfo, ModelRequest, ModelResult, ModelSink, ModelUsage } from './model.ts';
+import type { ModelError, ModelInfo, ModelRequest, ModelResult, ModelSink, ModelUsage } from './model.ts';
 import type { Asked, Unsupported } from './unsupported.ts';
 
 export interface ProviderInfo {
@@ -10,6 +10,17 @@ export interface ProviderInfo {
   readonly apiKeyConfigured: boolean;
 }
 
+/** What calls to a provider have shown: it answers, refused its key, asked to wait, or does not answer as it should. */
+export interface ProviderState {
+  readonly provider: string;
+  readonly state: 'ok' | 'refused' | 'cooling' | 'unreachable';
+  readonly sinceMs: number;
+  /** Until then it is not called, except on an owner's explicit attempt. */
+  readonly untilMs?: number;
+  /** The provider's own sentence, secrets redacted: for owners only. */
+  readonly cause?: string;
+}
+
 /** One attempt at a model, whether it worked or not; each is booked. */
 export interface Attempt {
   readonly model: ModelInfo;
@@ -17,6 +28,8 @@ export interface Attempt {
   readonly latencyMs: number;
   readonly startedAtMs: number;
   readonly outcome: 'ok' | 'error';
+  /** Of a failed one. */
+  readonly error?: ModelError;
   readonly responseId?: string;
 }
 
@@ -43,7 +56,15 @@ export interface Models extends AsyncDisposable {
       readonly onAttempt: (attempt: Attempt) => void;
       /** Asked after an attempt that failed and cost something; without leave the call fails with what it has. */
       readonly mayGoOn?: () => boolean | Promise<boolean>;
+      /** An owner asked for it and waits for the answer: refused credentials are tried once more. */
+      readonly isExplicit?: boolean;
     },
     sink?: ModelSink,
   ): Promise<{ readonly result: ModelResult; readonly model: ModelInfo }>;
+  /** One entry per provider, in catalog order. */
+  states(): readonly ProviderState[];
+  /** Forgets what failed calls said about a provider ("try now"). */
+  clearState(provider: string): void;
+  /** Called with `provider/modelId` when a model that had failed answers, or its provider's state is cleared; returns what ends it. */
+  onRecovered(listener: (model: string) => void): () => void;
 }

@@ -1,56 +1,113 @@
 import { describe, expect, it } from 'vitest';
-import { createCircuitBreakers, type TurnHealth } from './circuit-breaker.ts';
-import { createSteppedClock } from './testing.ts';
+import { ModelError, type ModelErrorKind } from '../llm/model.ts';
+import { createCircuitBreakers } from './circuit-breaker.ts';
+import { createSteppedClock, testModel } from './testing.ts';
 
 const config = { failures: 3, resetMs: 1000 };
+const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
+type Outcome = 'ok' | ModelErrorKind;
 
 function setUp() {
   const clock = createSteppedClock();
-  const breakers = createCircuitBreakers(clock);
-  const begin = (agentId = 'a') => {
-    const admission = breakers.admit(agentId, config);
-    if (!('settle' in admission)) expect.fail(`not admitted for ${admission.retryAfterMs} ms`);
-    return admission;
+  const opened: string[] = [];
+  const breakers = createCircuitBreakers(clock, ({ agentId, model }) => opened.push(`${agentId} ${model}`));
+  const call = (over: { agentId?: string; caller?: string; modelIds?: readonly string[] } = {}) => {
+    const { agentId = 'a', caller = 'ada', modelIds = ['one'] } = over;
+    return { agentId, caller, models: modelIds.map((modelId) => ({ ...testModel, modelId })), config };
   };
-  return { clock, begin, refused: () => breakers.admit('a', config), run: (health: TurnHealth, agentId = 'a') => begin(agentId).settle(health) };
+  const begin = (over: Parameters<typeof call>[0] = {}) => {
+    const admission = breakers.admit(call(over));
+    if (!('end' in admission)) return expect.fail(`not admitted for ${admission.retryAfterMs} ms`);
+    const settle = (outcome: Outcome, details: { text?: string } = {}) => {
+      const [model = testModel] = admission.models;
+      const partial = details.text === undefined ? undefined : { text: details.text, toolCalls: [], finish: 'stop' as const, usage };
+      const attempt = { model, usage, latencyMs: 1, startedAtMs: 1 };
+      if (outcome === 'ok') admission.observe({ ...attempt, outcome });
+      else admission.observe({ ...attempt, outcome: 'error', error: new ModelError(outcome, 'why', partial === undefined ? {} : { partial }) });
+      admission.end(false);
+    };
+    return { ...admission, settle };
+  };
+  return {
+    clock,
+    opened,
+    begin,
+    refused: (over: Parameters<typeof call>[0] = {}) => breakers.admit(call(over)),
+    run: (outcome: Outcome, over: Parameters<typeof call>[0] = {}) => begin(over).settle(outcome),
+  };
 }
 
 describe('circuit breaker', () => {
-  it('opens at the given number of failures in a row, for that agent only', () => {
-    const { run, refused, begin } = setUp();
-    run('failure');
-    run('failure');
-    run('success');
-    run('failure');
-    run('neutral');
-    run('failure');
-    begin();
-    run('failure');
-    expect(refused()).toEqual({ retryAfterMs: 1000 });
-    begin('b');
+  it('opens at the given number of failures in a row, for that agent and model only, and says so once', () => {
+    const { run, refused, begin, opened } = setUp();
+    run('server');
+    run('server');
+    run('ok');
+    run('timeout');
+    run('bad_request');
+    run('network');
+    const late = begin();
+    run('bad_response');
+    late.settle('server');
+    expect(refused()).toEqual({ retryAfterMs: 1000, cause: 'why' });
+    expect(opened).toEqual(['a test/one']);
+    run('ok', { agentId: 'b' });
+    run('ok', { modelIds: ['two'] });
+    expect(begin({ modelIds: ['one', 'two'] }).models.map(({ modelId }) => modelId)).toEqual(['two']);
+    expect(refused()).toMatchObject({ retryAfterMs: 1000 });
   });
 
-  it('lets one try after the pause: success closes it, failure opens it anew, anything else leaves the next one to try', () => {
+  it.each(['auth', 'billing', 'rate_limit', 'bad_request', 'context_length', 'aborted'] as const)('is not opened by %s', (kind) => {
+    const { run, opened } = setUp();
+    for (let index = 0; index < 10; index += 1) run(kind);
+    expect(opened).toEqual([]);
+  });
+
+  it('is not opened by answers that were too long for their time', () => {
+    const { begin, opened } = setUp();
+    for (let index = 0; index < 10; index += 1) begin().settle('timeout', { text: 'Once upon' });
+    expect(opened).toEqual([]);
+  });
+
+  it('is opened by a model that hangs until the time of the turn is over', () => {
+    const { begin, refused } = setUp();
+    for (let index = 0; index < 3; index += 1) begin().end(true);
+    expect(refused()).toMatchObject({ retryAfterMs: 1000 });
+  });
+
+  it('lets a caller whose own calls did not fail try, and closes when the model answers', () => {
+    const { run, refused, begin } = setUp();
+    for (let index = 0; index < 3; index += 1) run('server');
+    expect(refused()).toMatchObject({ retryAfterMs: 1000 });
+    begin({ caller: 'bob' }).settle('server');
+    expect(refused({ caller: 'bob' })).toMatchObject({ retryAfterMs: 1000 });
+    begin({ caller: 'cleo' }).settle('ok');
+    run('ok');
+    run('ok', { caller: 'bob' });
+  });
+
+  it('lets one try after the pause: success closes it, failure reopens it, anything else leaves the next one to try', () => {
     const { run, refused, clock, begin } = setUp();
-    for (let index = 0; index < 3; index += 1) run('failure');
+    for (let index = 0; index < 3; index += 1) run('server');
     clock.step(1000);
     const probe = begin();
-    expect(refused()).toEqual({ retryAfterMs: 1000 });
-    probe.settle('failure');
-    expect(refused()).toEqual({ retryAfterMs: 1000 });
+    expect(refused()).toMatchObject({ retryAfterMs: 1000 });
+    probe.settle('overloaded');
+    expect(refused()).toMatchObject({ retryAfterMs: 1000 });
     clock.step(1000);
-    begin().settle('neutral');
-    begin().settle('success');
-    run('failure');
+    begin().settle('aborted');
+    begin().end(false);
+    begin().settle('ok');
+    run('server');
     begin();
   });
 
-  it('is not held open by turns that began before it opened', () => {
+  it('is not held open by calls that began before it opened', () => {
     const { refused, clock, begin } = setUp();
     const early = Array.from({ length: 6 }, () => begin());
-    for (const admission of early.slice(0, 3)) admission.settle('failure');
+    for (const admission of early.slice(0, 3)) admission.settle('server');
     clock.step(600);
-    for (const admission of early.slice(3)) admission.settle('failure');
-    expect(refused()).toEqual({ retryAfterMs: 400 });
+    for (const admission of early.slice(3)) admission.settle('server');
+    expect(refused()).toMatchObject({ retryAfterMs: 400 });
   });
 });

@@ -1,65 +1,162 @@
 import type { AgentConfig } from '@gatehouse/contract';
 import type { Clock } from '../kernel/clock.ts';
+import type { ModelError, ModelErrorKind, ModelInfo } from '../llm/model.ts';
+import type { Attempt } from '../llm/models.ts';
 
-/** How a turn ended, as far as the health of what it depends on goes; `neutral` says nothing about it (aborted, refused, over budget). */
-export type TurnHealth = 'success' | 'failure' | 'neutral';
+/** Who calls which models for which agent. */
+export interface Admitting {
+  readonly agentId: string;
+  /** Id of the token, or of what acts without one. */
+  readonly caller: string;
+  readonly models: readonly ModelInfo[];
+  readonly config: AgentConfig['circuitBreaker'];
+}
 
-/** Leave to run; `settle` is called once, when the turn is over. */
+/** Permit for one model call. */
 export interface Admission {
-  readonly settle: (health: TurnHealth) => void;
+  /** Those whose breaker is not open; never empty. */
+  readonly models: readonly ModelInfo[];
+  /** Called for each attempt; the last one at a model counts. */
+  observe(attempt: Attempt): void;
+  /** Called once, when the call is over; `hung`: nothing came until the turn's wall clock ran out. */
+  end(hung: boolean): void;
 }
 
 /**
- * One breaker per agent: after so many failed turns in a row it opens and turns end at once; after `resetMs` one turn
- * may try, and closes it or opens it anew.
+ * One breaker per agent and model: after so many failed calls in a row it opens, and the model is passed over; after
+ * `resetMs` one call may try, and closes or reopens it. While it is open, a caller whose own calls did not fail may try
+ * as well, so that nobody can make another caller's healthy model refuse.
  */
 export interface CircuitBreakers {
-  admit(agentId: string, config: AgentConfig['circuitBreaker']): Admission | { readonly retryAfterMs: number };
+  admit(call: Admitting): Admission | { readonly retryAfterMs: number; readonly cause?: string };
+  /** How long every one of the models refuses this caller; undefined when one would be called. Takes no permit. */
+  refusal(call: Admitting): { readonly retryAfterMs: number; readonly cause?: string } | undefined;
 }
+
+/** What a failed call says about its model. Refusals of one request, budgets, keys and rate limits say nothing. */
+const isSick: Readonly<Record<ModelErrorKind, boolean>> = {
+  server: true,
+  overloaded: true,
+  network: true,
+  timeout: true,
+  bad_response: true,
+  auth: false,
+  billing: false,
+  rate_limit: false,
+  bad_request: false,
+  context_length: false,
+  aborted: false,
+};
 
 interface Breaker {
   failures: number;
   /** Undefined while closed. */
   openedAtMs: number | undefined;
   probing: boolean;
+  /** Callers whose calls failed since the last success. */
+  readonly failedCallers: Set<string>;
+  cause: string | undefined;
 }
 
-export function createCircuitBreakers(clock: Clock): CircuitBreakers {
-  /** Only agents that failed lately: a success forgets the agent. */
+const maxFailedCallers = 1000;
+/** While another call tries. */
+const probingRetryMs = 1000;
+
+type Outcome = 'success' | 'failure' | 'neutral';
+
+export interface Opened {
+  readonly agentId: string;
+  readonly model: string;
+  readonly failures: number;
+  readonly resetMs: number;
+  readonly cause: string | undefined;
+}
+
+export function createCircuitBreakers(clock: Clock, onOpen: (opened: Opened) => void = () => {}): CircuitBreakers {
+  /** Only models that failed lately: a success forgets them. */
   const breakers = new Map<string, Breaker>();
 
-  function settle(agentId: string, config: AgentConfig['circuitBreaker'], isProbe: boolean, health: TurnHealth): void {
-    if (health === 'success') {
-      breakers.delete(agentId);
+  /** 0: it may be called. */
+  function waitMs(breaker: Breaker | undefined, { caller, config }: Admitting): number {
+    if (breaker?.openedAtMs === undefined) return 0;
+    if (!breaker.failedCallers.has(caller) && breaker.failedCallers.size < maxFailedCallers) return 0;
+    const leftMs = breaker.openedAtMs + config.resetMs - clock.monotonic();
+    if (leftMs > 0) return Math.ceil(leftMs);
+    return breaker.probing ? Math.min(config.resetMs, probingRetryMs) : 0;
+  }
+
+  function refusal(call: Admitting): { readonly retryAfterMs: number; readonly cause?: string } | undefined {
+    let soonest: { readonly retryAfterMs: number; readonly cause?: string } | undefined;
+    for (const model of call.models) {
+      const breaker = breakers.get(keyOf(call.agentId, model));
+      const retryAfterMs = waitMs(breaker, call);
+      if (retryAfterMs === 0) return undefined;
+      if (soonest === undefined || retryAfterMs < soonest.retryAfterMs)
+        soonest = { retryAfterMs, ...(breaker?.cause !== undefined && { cause: breaker.cause }) };
+    }
+    return soonest;
+  }
+
+  function settle(call: Admitting, model: ModelInfo, isProbe: boolean, outcome: Outcome, error: ModelError | undefined): void {
+    const { agentId, caller, config } = call;
+    const key = keyOf(agentId, model);
+    if (outcome === 'success') {
+      breakers.delete(key);
       return;
     }
-    let breaker = breakers.get(agentId);
-    if (health === 'neutral') {
-      if (isProbe && breaker !== undefined) breaker.probing = false;
+    const known = breakers.get(key);
+    if (outcome === 'neutral') {
+      if (isProbe && known !== undefined) known.probing = false;
       return;
     }
-    if (breaker === undefined) {
-      breaker = { failures: 0, openedAtMs: undefined, probing: false };
-      breakers.set(agentId, breaker);
-    }
+    const breaker = known ?? { failures: 0, openedAtMs: undefined, probing: false, failedCallers: new Set<string>(), cause: undefined };
+    breakers.set(key, breaker);
     breaker.failures += 1;
-    // Turns that began before it opened and fail later do not keep it open longer.
-    if (isProbe || (breaker.openedAtMs === undefined && breaker.failures >= config.failures)) breaker.openedAtMs = clock.monotonic();
+    if (breaker.failedCallers.size < maxFailedCallers) breaker.failedCallers.add(caller);
+    breaker.cause = error?.message ?? breaker.cause;
+    const opens = breaker.openedAtMs === undefined && breaker.failures >= config.failures;
+    // Calls that began before it opened and fail later do not keep it open longer.
+    if (isProbe || opens) breaker.openedAtMs = clock.monotonic();
     if (isProbe) breaker.probing = false;
+    if (opens)
+      onOpen({ agentId, model: `${model.provider}/${model.modelId}`, failures: breaker.failures, resetMs: config.resetMs, cause: breaker.cause });
   }
 
   return {
-    admit(agentId, config) {
-      const breaker = breakers.get(agentId);
-      let isProbe = false;
-      if (breaker?.openedAtMs !== undefined) {
-        const leftMs = breaker.openedAtMs + config.resetMs - clock.monotonic();
-        if (leftMs > 0) return { retryAfterMs: Math.ceil(leftMs) };
-        if (breaker.probing) return { retryAfterMs: Math.min(config.resetMs, 1000) };
+    refusal,
+    admit(call) {
+      const models = call.models.filter((model) => waitMs(breakers.get(keyOf(call.agentId, model)), call) === 0);
+      if (models.length === 0) return refusal(call) ?? { retryAfterMs: 0 };
+      const probes = new Set<ModelInfo>();
+      for (const model of models) {
+        const breaker = breakers.get(keyOf(call.agentId, model));
+        if (breaker?.openedAtMs === undefined || breaker.probing) continue;
         breaker.probing = true;
-        isProbe = true;
+        probes.add(model);
       }
-      return { settle: (health) => settle(agentId, config, isProbe, health) };
+      const last = new Map<ModelInfo, Attempt>();
+      return {
+        models,
+        observe: (attempt) => void last.set(attempt.model, attempt),
+        end(hung) {
+          for (const model of models) {
+            const attempt = last.get(model);
+            const isHung = hung && (last.size === 0 ? model === models[0] : attempt?.error?.kind === 'aborted');
+            settle(call, model, probes.has(model), isHung ? 'failure' : outcomeOf(attempt), attempt?.error);
+          }
+        },
+      };
     },
   };
 }
+
+function outcomeOf(attempt: Attempt | undefined): Outcome {
+  if (attempt === undefined) return 'neutral';
+  if (attempt.outcome === 'ok') return 'success';
+  const { error } = attempt;
+  if (error === undefined || !isSick[error.kind]) return 'neutral';
+  // A model that was writing when the time was over is well: the answer was too long for the time it had.
+  return error.kind === 'timeout' && error.partial !== undefined ? 'neutral' : 'failure';
+}
+
+const keyOf = (agentId: string, { provider, modelId }: ModelInfo) => JSON.stringify([agentId, provider, modelId]);

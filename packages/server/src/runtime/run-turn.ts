@@ -46,10 +46,12 @@ interface Progress {
 
 /**
  * The agent loop: calls the model and the tools it asks for until it answers, and checks at each step whether the turn
- * may go on (decisions: the turn). Breakers of the agents live as long as the function.
+ * may go on (decisions: the turn). The circuit breakers live as long as the function.
  */
 export function createRunTurn(deps: RunTurnDeps): RunTurn {
-  const breakers = createCircuitBreakers(deps.clock);
+  const breakers = createCircuitBreakers(deps.clock, (opened) =>
+    deps.log.warn({ ...opened }, 'A model failed repeatedly; calls of the agent to it are refused for a while'),
+  );
   const planCall = createPlanCall(createFitContext(countTokens), countTokens);
 
   async function runSteps(input: TurnInput, progress: Progress, stop: TurnStop, sink: TurnSink | undefined): Promise<TurnEnd> {
@@ -81,8 +83,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         messages = [...messages, message];
       }
       takeSteers([]);
+      const admission = breakers.admit(admitting(input));
+      if (!('end' in admission)) return circuitOpen(admission.retryAfterMs, admission.cause);
+      let hung = false;
       const plan = planCall({
-        models: input.models,
+        models: admission.models,
         system,
         tools,
         messages,
@@ -91,8 +96,10 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         budget: input.budget,
         overflows,
       });
-      if ('end' in plan) return turnEnds[plan.end];
-      if ('refused' in plan) return budgetExceeded(plan.refused);
+      if (!('models' in plan)) {
+        admission.end(false);
+        return 'end' in plan ? turnEnds[plan.end] : budgetExceeded(plan.refused);
+      }
       const { reservation } = plan;
       const callsBefore = progress.calls.length;
       let isSettled = false;
@@ -113,6 +120,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           ...(options !== undefined && { options }),
         };
         const onAttempt = (attempt: Attempt) => {
+          admission.observe(attempt);
           const record = toCallRecord(attempt, input.operation ?? 'interactive');
           progress.calls.push(record);
           progress.usedTokens += attempt.usage.input + attempt.usage.output;
@@ -137,8 +145,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         }
         if (error instanceof ModelError && error.partial !== undefined) addText(progress, error.partial.text);
         logFailure(input, error);
-        return endOfFailedCall(error, stop.cause);
+        const isSilent = progress.steps === 1 && !(error instanceof ModelError && error.partial !== undefined);
+        hung = stop.cause === 'timeout' && isSilent;
+        return endOfFailedCall(error, { stopped: stop.cause, isSilent });
       } finally {
+        admission.end(hung);
         isSettled = true;
         reservation?.settle(progress.calls.slice(callsBefore));
       }
@@ -228,8 +239,6 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     const [primary] = input.models;
     if (primary === undefined) throw new RangeError('a turn needs a model');
     const progress = progressFrom(input.ledger?.past, primary);
-    const admission = breakers.admit(input.agentId, input.agent.circuitBreaker);
-    if (!('settle' in admission)) return toResult(progress, circuitOpen(admission.retryAfterMs));
     let end: TurnEnd = turnEnds.internal;
     const stop = new TurnStop({ clock: deps.clock, signal: input.signal, timeoutMs: input.agent.turnTimeoutMs });
     try {
@@ -238,13 +247,19 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       deps.log.error({ agentId: input.agentId, turnId: input.turnId, traceId: input.traceId, error }, 'turn failed unexpectedly');
     } finally {
       stop[Symbol.dispose]();
-      admission.settle(end.health);
     }
     // What it began and nobody was told comes back into the conversation by itself.
     if (end === turnEnds.stop && input.background !== undefined && deps.background?.isPending(input) === true) end = turnEnds.backgroundPending;
     return toResult(progress, end);
   };
 }
+
+const admitting = ({ agentId, agent, call, models }: TurnInput) => ({
+  agentId,
+  caller: call.identity.tokenId,
+  models,
+  config: agent.circuitBreaker,
+});
 
 function progressFrom(past: TurnPast | undefined, model: ModelInfo): Progress {
   if (past === undefined) return { added: [], texts: [], calls: [], steps: 0, usedTokens: 0, model };

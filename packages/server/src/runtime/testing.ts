@@ -73,8 +73,15 @@ export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
       const [model] = call.models;
       if (model === undefined) throw new RangeError('no model');
       const usage: ModelUsage = { input: 10, output: 5, cacheRead: 0, cacheWrite: 0, estimated: false, ...answer.usage };
-      const book = (outcome: 'ok' | 'error') =>
-        call.onAttempt({ model, usage, latencyMs: 1, startedAtMs: 1, outcome, responseId: `r${asked.length}` });
+      const book = (error: ModelError | undefined) =>
+        call.onAttempt({
+          model,
+          usage,
+          latencyMs: 1,
+          startedAtMs: 1,
+          ...(error === undefined ? { outcome: 'ok' } : { outcome: 'error', error }),
+          responseId: `r${asked.length}`,
+        });
       const text = answer.text ?? '';
       if (text !== '' && sink !== undefined) {
         for (const word of text.split(/(?<= )/)) sink.text(JSON.stringify(word).slice(1, -1));
@@ -83,10 +90,11 @@ export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
       if (answer.hang === 'forever') await new Promise(() => {});
       if (answer.hang === 'until aborted') {
         await new Promise((resolve) => call.request.signal.addEventListener('abort', resolve, { once: true }));
-        book('error');
-        throw new ModelError('aborted', 'aborted', text === '' ? {} : { partial: { text, toolCalls: [], finish: 'stop', usage } });
+        const error = new ModelError('aborted', 'aborted', text === '' ? {} : { partial: { text, toolCalls: [], finish: 'stop', usage } });
+        book(error);
+        throw error;
       }
-      book(answer.error === undefined ? 'ok' : 'error');
+      book(answer.error);
       if (answer.error !== undefined) throw answer.error;
       const toolCalls = (answer.calls ?? []).map(([name, args]) => ({
         id: `call_${(ids += 1)}`,

@@ -1,92 +1,106 @@
 import type { FinishReason } from '@gatehouse/contract';
 import { ModelError, type ModelErrorKind } from '../llm/model.ts';
-import type { TurnHealth } from './circuit-breaker.ts';
 import type { Refused } from './turn-budget.ts';
+import type { FailureKind, TurnFailure } from './turn-failure.ts';
 import { type TurnStop, TurnStoppedError } from './turn-stop.ts';
-import type { TurnResult } from './turn.ts';
 
 /** How a turn ends. */
 export interface TurnEnd {
   readonly finishReason: FinishReason;
-  readonly failure?: NonNullable<TurnResult['failure']>;
-  readonly health: TurnHealth;
+  readonly failure?: TurnFailure;
 }
 
 /** Ends that the loop decides on itself. */
 export const turnEnds = {
-  stop: { finishReason: 'stop', health: 'success' },
+  stop: { finishReason: 'stop' },
   /** It answered, and calls that it began go on without it. */
-  backgroundPending: { finishReason: 'background_pending', health: 'success' },
+  backgroundPending: { finishReason: 'background_pending' },
   /** The provider cut the answer off at its length: what there is counts as an answer. */
-  lengthCut: { finishReason: 'max_steps', health: 'success' },
-  maxSteps: failed('max_steps', 'success', 'The turn used all the steps that it may take'),
-  contextExhausted: failed('context_exhausted', 'neutral', 'The conversation does not fit into the context of the model'),
-  contextLoop: failed('context_loop', 'neutral', 'The model repeated the same tool calls without getting further'),
-  outputStarved: failed('output_starved', 'neutral', 'The model ended its turn without an answer'),
-  aborted: failed('aborted', 'neutral', 'The turn was aborted'),
-  timeout: failed('timeout', 'neutral', 'The turn did not end within its wall clock'),
-  denied: {
-    finishReason: 'error',
-    failure: { kind: 'denial_breaker', message: 'The turn was ended because its calls were denied again and again' },
-    health: 'neutral',
-  },
-  filtered: {
-    finishReason: 'error',
-    failure: { kind: 'content_filter', message: "The provider's content filter withheld the answer" },
-    health: 'neutral',
-  },
-  internal: { finishReason: 'error', failure: { kind: 'error', message: 'Internal error' }, health: 'neutral' },
+  lengthCut: { finishReason: 'max_steps' },
+  maxSteps: failed('max_steps', 'The turn used all the steps that it may take'),
+  contextExhausted: failed('context_exhausted', 'The conversation does not fit into the context of the model'),
+  contextLoop: failed('context_loop', 'The model repeated the same tool calls without getting further'),
+  outputStarved: failed('output_starved', 'The model ended its turn without an answer'),
+  aborted: failed('aborted', 'The turn was aborted'),
+  timeout: failed('timeout', 'The turn did not end within its wall clock'),
+  denied: failed('error', 'The turn was ended because its calls were denied again and again', 'denial_breaker'),
+  filtered: failed('error', "The provider's content filter withheld the answer", 'content_filter'),
+  internal: failed('error', 'Internal error'),
 } as const satisfies Record<string, TurnEnd>;
 
 /** A budget has no room for the call, or cut the answer short. */
 export function budgetExceeded({ message, retryAfterMs, isRevoked }: Refused): TurnEnd {
-  if (isRevoked === true) return { finishReason: 'aborted', failure: { kind: 'revoked', message }, health: 'neutral' };
-  const end = failed('budget_exceeded', 'neutral', message);
-  return retryAfterMs === undefined ? end : { ...end, failure: { kind: 'budget_exceeded', message, retryAfterMs } };
+  if (isRevoked === true) return failed('aborted', message, 'revoked');
+  return withRetry(failed('budget_exceeded', message), retryAfterMs);
 }
 
-export function circuitOpen(retryAfterMs: number): TurnEnd {
-  return {
-    finishReason: 'circuit_open',
-    failure: { kind: 'circuit_open', message: 'Turns of this agent failed repeatedly; it is left alone for a while', retryAfterMs },
-    health: 'neutral',
-  };
+/** Every model of the turn failed repeatedly; `cause` is what the provider said last. */
+export function circuitOpen(retryAfterMs: number, cause?: string): TurnEnd {
+  const message = 'The model failed repeatedly and is left alone for a while';
+  return withRetry(transient('circuit_open', 'circuit_open', message, cause), retryAfterMs);
 }
 
-function failed(finishReason: FinishReason, health: TurnHealth, message: string): TurnEnd {
-  return { finishReason, failure: { kind: finishReason, message }, health };
+type OwnEnd = { readonly finishReason: FinishReason; readonly failure: TurnFailure };
+
+function failed<Reason extends FinishReason & FailureKind>(finishReason: Reason, message: string): OwnEnd;
+function failed(finishReason: FinishReason, message: string, kind: FailureKind): OwnEnd;
+function failed(finishReason: FinishReason, message: string, kind = finishReason as FailureKind): OwnEnd {
+  return { finishReason, failure: { kind, message, transient: false } };
+}
+
+function transient(finishReason: FinishReason, kind: FailureKind, message: string, cause: string | undefined): OwnEnd {
+  return { finishReason, failure: { kind, message, transient: true, ...(cause !== undefined && { cause }) } };
+}
+
+function withRetry({ finishReason, failure }: OwnEnd, retryAfterMs: number | undefined): OwnEnd {
+  if (retryAfterMs === undefined) return { finishReason, failure };
+  const message = failure.transient ? `${failure.message}; retry in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s` : failure.message;
+  return { finishReason, failure: { ...failure, message, retryAfterMs } };
+}
+
+interface Verdict {
+  readonly finishReason: FinishReason;
+  /** The provider is at fault, so that what outlives its request waits for it. A refusal of one request comes again whenever it is sent. */
+  readonly transient: boolean;
+  readonly message: string;
 }
 
 /** What each failed model call means for the turn. Words of a provider may hold what is not the client's business, so these are ours. */
-const byKind: Readonly<Record<ModelErrorKind, { readonly finishReason: FinishReason; readonly health: TurnHealth; readonly message: string }>> = {
-  auth: { finishReason: 'error', health: 'failure', message: 'The model provider refused the credentials of this server' },
-  billing: { finishReason: 'error', health: 'failure', message: 'The account at the model provider does not allow the call' },
-  rate_limit: { finishReason: 'provider_degraded', health: 'failure', message: 'The model provider takes no more requests for now' },
-  overloaded: { finishReason: 'provider_degraded', health: 'failure', message: 'The model provider is overloaded' },
-  server: { finishReason: 'provider_degraded', health: 'failure', message: 'The model provider failed' },
-  network: { finishReason: 'provider_degraded', health: 'failure', message: 'The model provider could not be reached, or the connection broke' },
-  timeout: { finishReason: 'timeout', health: 'failure', message: 'The model did not answer in time' },
-  bad_response: { finishReason: 'error', health: 'failure', message: 'The model provider sent an answer that could not be understood' },
-  bad_request: { finishReason: 'error', health: 'neutral', message: 'The model provider refused the request' },
-  context_length: { finishReason: 'context_exhausted', health: 'neutral', message: 'The conversation does not fit into the context of the model' },
-  aborted: { finishReason: 'aborted', health: 'neutral', message: 'The turn was aborted' },
+export const modelVerdicts: Readonly<Record<ModelErrorKind, Verdict>> = {
+  auth: { finishReason: 'error', transient: true, message: 'The model provider refused the credentials of this server' },
+  billing: { finishReason: 'error', transient: true, message: 'The account at the model provider does not allow the call' },
+  rate_limit: { finishReason: 'provider_degraded', transient: true, message: 'The model provider takes no more requests for now' },
+  overloaded: { finishReason: 'provider_degraded', transient: true, message: 'The model provider is overloaded' },
+  server: { finishReason: 'provider_degraded', transient: true, message: 'The model provider failed' },
+  network: { finishReason: 'provider_degraded', transient: true, message: 'The model provider could not be reached, or the connection broke' },
+  timeout: { finishReason: 'timeout', transient: true, message: 'The model did not answer in time' },
+  bad_response: { finishReason: 'error', transient: true, message: 'The model provider sent an answer that could not be understood' },
+  bad_request: { finishReason: 'error', transient: false, message: 'The model provider refused the request' },
+  context_length: { finishReason: 'context_exhausted', transient: false, message: 'The conversation does not fit into the context of the model' },
+  aborted: { finishReason: 'aborted', transient: false, message: 'The turn was aborted' },
 };
 
-/** The end that a failed model call puts to the turn; `stopped` is why the turn itself was stopped, if it was. */
-export function endOfFailedCall(error: unknown, stopped: TurnStop['cause']): TurnEnd {
+/** How far a turn had come when its model call failed. */
+export interface FailedCall {
+  /** Why the turn itself was stopped, if it was. */
+  readonly stopped: TurnStop['cause'];
+  /** The first call of the turn failed before anything came: a provider that hangs, rather than a turn that takes too long. */
+  readonly isSilent: boolean;
+}
+
+/** The end that a failed model call puts to the turn. */
+export function endOfFailedCall(error: unknown, { stopped, isSilent }: FailedCall): TurnEnd {
   // A provider that hangs until the wall clock runs out is as sick as one that fails.
-  if (stopped === 'timeout') return { ...turnEnds.timeout, health: 'failure' };
+  if (stopped === 'timeout')
+    return isSilent ? transient('timeout', 'timeout', turnEnds.timeout.failure.message, undefined) : turnEnds.timeout;
   if (stopped === 'denied') return turnEnds.denied;
   if (stopped === 'aborted' || error instanceof TurnStoppedError) return turnEnds.aborted;
   if (!(error instanceof ModelError)) return turnEnds.internal;
-  const { finishReason, health, message } = byKind[error.kind];
+  const { finishReason, message, transient: isTransient } = modelVerdicts[error.kind];
+  const cause = plainWords(error.message);
   // The caller's own parameters are at fault as often as not, and only the provider knows which.
-  const words = error.kind === 'bad_request' ? `${message}: ${plainWords(error.message)}` : message;
-  return {
-    finishReason,
-    health,
-    failure: { kind: error.kind, message: words, ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }) },
-  };
+  const words = error.kind === 'bad_request' ? `${message}: ${cause}` : message;
+  return withRetry({ finishReason, failure: { kind: error.kind, message: words, transient: isTransient, cause } }, error.retryAfterMs);
 }
 
 function plainWords(text: string): string {

@@ -4,6 +4,7 @@ import type { ModelInfo, ModelMessage, ModelOptions, ModelUsage, ToolCall, ToolS
 import type { BackgroundRights } from './background.ts';
 import type { Tool } from './tool.ts';
 import type { TurnBudget } from './turn-budget.ts';
+import type { TurnFailure } from './turn-failure.ts';
 
 /** Everything that one run of the loop needs; nothing in here is looked up again while it runs. */
 export interface TurnInput {
@@ -122,8 +123,8 @@ export interface TurnResult {
   readonly model: ModelInfo;
   /** Tasks whose results are among `messages`. */
   readonly told?: readonly string[];
-  /** For a failed turn: what a client may be told, and when to come back. */
-  readonly failure?: { readonly message: string; readonly kind: string; readonly retryAfterMs?: number };
+  /** Of a failed turn. */
+  readonly failure?: TurnFailure;
 }
 
 /** The loop: a function of its input; events go to `sink`, the result is whole. Never rejects. */

@@ -1,3 +1,5 @@
+import type { TurnFailure } from '../../runtime/turn-failure.ts';
+
 export type WorkState = 'accepted' | 'running' | 'done' | 'failed' | 'aborted' | 'unknown';
 
 /** How work ended. */
@@ -34,6 +36,31 @@ export interface WorkClaim {
   readonly fence: number;
 }
 
+/** What an item waits for without an attempt, a lease or a slot. */
+export interface WorkWait {
+  readonly kind: 'provider' | 'approval';
+  /** The end of the wait. */
+  readonly untilMs: number;
+  /** When to look again; at the end when absent. */
+  readonly lookAtMs?: number;
+  /** What it waits for, for `resumeWaiting`: `provider/model`, or the id of an approval. */
+  readonly subject?: string;
+  /** The provider's own sentence: for owners only. */
+  readonly cause?: string;
+}
+
+/** A wait as it is stored. */
+export interface Waiting extends WorkWait {
+  readonly lookAtMs: number;
+  /** Kept over repeated waits for the same kind of thing. */
+  readonly sinceMs: number;
+  /** When it was stored last. */
+  readonly atMs: number;
+  /** Time waited before `atMs`. */
+  readonly waitedMs: number;
+  readonly waits: number;
+}
+
 /** Work as its handler gets it. */
 export interface WorkItem extends WorkClaim {
   readonly kind: string;
@@ -47,6 +74,8 @@ export interface WorkItem extends WorkClaim {
   /** An earlier owner began with it and did not end it. */
   readonly resumed: boolean;
   readonly createdAtMs: number;
+  /** What it waited for last. */
+  readonly waiting?: Waiting;
 }
 
 export type WorkOutcome =
@@ -55,6 +84,8 @@ export type WorkOutcome =
   /** Likewise, and not to be tried again later: nothing follows that would have to be looked for. */
   | 'ended'
   | { readonly retryAfterMs: number; readonly errorKind: string }
+  /** The item waits, which counts as no attempt. */
+  | { readonly wait: WorkWait }
   | { readonly state: WorkEnd; readonly result?: unknown; readonly errorKind?: string };
 
 /**
@@ -85,6 +116,13 @@ export interface DurableWork {
   begin<T>(work: NewWork, accept: (work: NewWork) => Promise<T>): Promise<T>;
   /** After a commit with `acceptWork` of the kind. Only a hint: a sweep finds what was missed. */
   wake(kind: string): void;
+  /**
+   * The wait for a turn that ended because of its model provider; undefined when the provider is not at fault, or when
+   * the item has waited `durable.maxWaitMs`: then it ends as failed.
+   */
+  waitFor(item: WorkItem, ended: { readonly failure?: TurnFailure; readonly model: string }): { readonly wait: WorkWait } | undefined;
+  /** Makes the items due that wait for this. */
+  resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */
   start(): Promise<void>;
   /** Items of this process that run. */

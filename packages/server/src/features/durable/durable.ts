@@ -4,7 +4,8 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
-import { claimWork, nextWorkAt, pruneWork, releaseWork, renewWork, returnWork, type Settlement, takeOverWork } from './store.ts';
+import { claimWork, nextWorkAt, pruneWork, releaseWork, renewWork, resumeWork, returnWork, type Settlement, suspendWork, takeOverWork } from './store.ts';
+import { waitForProvider } from './waiting.ts';
 
 export interface DurableDeps {
   readonly db: Db;
@@ -14,6 +15,8 @@ export interface DurableDeps {
   readonly bootId: string;
   /** `settleWork`, with whatever of other features ends with the work. */
   readonly endWork: Operation<Settlement, boolean>;
+  /** `durable.maxWaitMs`; 24 hours when absent. */
+  readonly maxWaitMs?: number;
 }
 
 export interface Durable extends AsyncDisposable {
@@ -49,7 +52,7 @@ interface Held {
 }
 
 /** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
-export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps): Durable {
+export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000 }: DurableDeps): Durable {
   const kinds = new Map<string, Kind>();
   const held = new Map<string, Held>();
   let isStarted = false;
@@ -145,6 +148,10 @@ export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps):
       await db.write(releaseWork, claimOf(item));
       return false;
     }
+    if ('wait' in outcome) {
+      await db.write(suspendWork, { ...claimOf(item), wait: outcome.wait, atMs: clock.now() });
+      return false;
+    }
     if (!('retryAfterMs' in outcome)) return db.write(endWork, { ...claimOf(item), ...outcome, atMs: clock.now() });
     if (item.attempts >= limits.maxAttempts) return giveUp(limits, item, outcome.errorKind);
     const waitMs = Math.min(longestRetryMs, Math.max(0, outcome.retryAfterMs));
@@ -215,6 +222,13 @@ export function createDurable({ db, clock, log, bootId, endWork }: DurableDeps):
       const woken = kinds.get(kind);
       // Without room there is nothing to look for: the end of one that runs looks again.
       if (woken !== undefined && woken.running < woken.limits.concurrency) sweep();
+    },
+    waitFor(item, ended) {
+      const wait = waitForProvider(item.waiting, ended, { atMs: clock.now(), maxWaitMs });
+      return wait && { wait };
+    },
+    async resumeWaiting(what) {
+      if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
     },
     async start() {
       const left = await db.write(takeOverWork, { owner: bootId });

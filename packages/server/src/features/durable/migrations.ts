@@ -64,4 +64,12 @@ export const durableMigrations: readonly Migration[] = [
       `CREATE INDEX work_item_by_end ON work_item (ended_at_ms) WHERE ended_at_ms IS NOT NULL`,
     ],
   },
+  {
+    id: '050-work-waiting',
+    up: [
+      `ALTER TABLE work_item ADD COLUMN waiting_json TEXT`,
+      `CREATE INDEX work_item_waiting_for ON work_item (json_extract(waiting_json, '$.kind'), json_extract(waiting_json, '$.subject'))
+        WHERE waiting_json IS NOT NULL`,
+    ],
+  },
 ];

@@ -1,7 +1,8 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { parseJson } from '../../kernel/json.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
-import type { Acceptance, NewWork, WorkClaim, WorkEnd, WorkItem, WorkState } from './api.ts';
+import type { Acceptance, NewWork, Waiting, WorkClaim, WorkEnd, WorkItem, WorkState, WorkWait } from './api.ts';
+import { toWaiting } from './waiting.ts';
 
 /** Pieces of work of one kind that may wait; more are refused at intake. A flood of one kind leaves the others their room. */
 export const maxWaiting = 10_000;
@@ -18,6 +19,7 @@ interface WorkRow {
   readonly resumes: number;
   readonly state: WorkState;
   readonly createdAtMs: number;
+  readonly waitingJson: string | null;
 }
 
 const rowColumns = [
@@ -31,7 +33,11 @@ const rowColumns = [
   'resumes',
   'state',
   'created_at_ms as createdAtMs',
+  'waiting_json as waitingJson',
 ] as const;
+
+// Written by `waitWork` alone.
+const toWait = (json: string | null): Waiting | undefined => (json === null ? undefined : (parseJson(json) as Waiting));
 
 interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
   readonly payloadJson: string;
@@ -139,7 +145,14 @@ export interface Settlement extends WorkClaim {
 const settle = query<WorkClaim & { state: WorkEnd; resultJson: string | null; errorKind: string | null; atMs: number }>(({ db, p }) =>
   db
     .updateTable('work_item')
-    .set({ state: p('state'), result_json: p('resultJson'), error_kind: p('errorKind'), ended_at_ms: p('atMs'), lease_until_ms: 0 })
+    .set({
+      state: p('state'),
+      result_json: p('resultJson'),
+      error_kind: p('errorKind'),
+      ended_at_ms: p('atMs'),
+      lease_until_ms: 0,
+      waiting_json: null,
+    })
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
@@ -156,7 +169,7 @@ export async function settleWork(tx: Tx, { id, owner, fence, state, result, erro
 const cancel = query<{ id: string; errorKind: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('work_item')
-    .set({ state: 'aborted', fence: sql`fence + 1`, error_kind: p('errorKind'), ended_at_ms: p('atMs'), lease_until_ms: 0 })
+    .set({ state: 'aborted', fence: sql`fence + 1`, error_kind: p('errorKind'), ended_at_ms: p('atMs'), lease_until_ms: 0, waiting_json: null })
     .where('id', '=', p('id'))
     .where('ended_at_ms', 'is', null),
 );
@@ -213,6 +226,88 @@ export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBefore
   return changes > 0;
 }
 
+const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p }) =>
+  db
+    .selectFrom('work_item')
+    .select('waiting_json as waitingJson')
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+const suspend = query<{ id: string; waitingJson: string; notBeforeMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({
+      state: 'accepted',
+      owner: '',
+      lease_until_ms: 0,
+      attempts: sql`attempts - 1`,
+      waiting_json: p('waitingJson'),
+      not_before_ms: p('notBeforeMs'),
+    })
+    .where('id', '=', p('id')),
+);
+
+/** Puts a piece of work back until what it waits for is there, which counts as no attempt. False as with `settleWork`. */
+export async function waitWork(tx: Tx, { atMs, wait, ...claim }: WorkClaim & { readonly wait: WorkWait; readonly atMs: number }): Promise<boolean> {
+  const { id, owner, fence } = claim;
+  const row = await tx.get(waitingOfHeld, { id, owner, fence });
+  if (row === undefined) return false;
+  const waiting = toWaiting(toWait(row.waitingJson), wait, atMs);
+  await tx.run(suspend, { id, waitingJson: JSON.stringify(waiting), notBeforeMs: waiting.lookAtMs });
+  for (const [kind, count] of mostOf(tx)) mostOf(tx).set(kind, count + 1);
+  return true;
+}
+
+export const suspendWork = operation('durable.wait', waitWork);
+
+const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where('waiting_json', 'is not', null)
+    .where(sql<string>`json_extract(waiting_json, '$.kind')`, '=', p('kind'))
+    .where(sql<string>`json_extract(waiting_json, '$.subject')`, '=', p('subject'))
+    .where(sql<boolean>`state = 'accepted'`),
+);
+
+export interface Resumed {
+  readonly kind: WorkWait['kind'];
+  readonly subject: string;
+  readonly atMs: number;
+}
+
+/** Makes the items due that wait for this; returns how many. */
+export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
+  return (await tx.run(resume, input)).changes;
+}
+
+export const resumeWork = operation('durable.resume', resumeWaiting);
+
+const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(['id', 'work_key as key', 'waiting_json as waitingJson'])
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`work_key in (select value from json_each(${p('keys')}))`)
+    .where(sql<boolean>`state = 'accepted'`)
+    .where('waiting_json', 'is not', null),
+);
+
+/** What items of a kind wait for, by their keys; those that do not wait are left out. */
+export async function readWaiting(
+  tx: Tx,
+  { kind, keys }: { readonly kind: string; readonly keys: readonly string[] },
+): Promise<{ readonly id: string; readonly key: string; readonly waiting: Waiting }[]> {
+  const rows = keys.length === 0 ? [] : await tx.all(waitingOf, { kind, keys: JSON.stringify(keys) });
+  return rows.flatMap(({ id, key, waitingJson }) => {
+    const waiting = toWait(waitingJson);
+    return waiting === undefined ? [] : [{ id, key, waiting }];
+  });
+}
+
 export const returnWork = operation('durable.retry', retryWork);
 
 const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
@@ -221,8 +316,8 @@ const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ d
     .select(rowColumns)
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'accepted'`)
-    // What was accepted in the future was so by a clock that was set back since: its times say nothing.
-    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or created_at_ms > ${p('atMs')})`)
+    // What was accepted, or put back, in the future was so by a clock that was set back since: its times say nothing.
+    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or created_at_ms > ${p('atMs')} or json_extract(waiting_json, '$.atMs') > ${p('atMs')})`)
     .orderBy('not_before_ms')
     .orderBy('id')
     .limit(p('limit')),
@@ -279,7 +374,21 @@ export const claimWork = operation('durable.claim', async (tx, { owner, kinds, h
       await tx.run(take, { id: row.id, owner, leaseUntilMs, attempts, resumes, atMs });
       const { id, key, agentId, createdAtMs } = row;
       const payload = parseJson(row.payloadJson);
-      items.push({ id, owner, fence: row.fence + 1, kind, key, agentId, payload, attempts, resumes, resumed, createdAtMs });
+      const waiting = toWait(row.waitingJson);
+      items.push({
+        id,
+        owner,
+        fence: row.fence + 1,
+        kind,
+        key,
+        agentId,
+        payload,
+        attempts,
+        resumes,
+        resumed,
+        createdAtMs,
+        ...(waiting !== undefined && { waiting }),
+      });
     }
   }
   return items;
@@ -352,7 +461,8 @@ const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ 
   db
     .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
     .select(sql<string>`asked.value`.as('kind'))
-    .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted' and created_at_ms > ${p('atMs')})`),
+    .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted'
+        and (created_at_ms > ${p('atMs')} or json_extract(waiting_json, '$.atMs') > ${p('atMs')}))`),
 );
 
 export interface NextWork {
@@ -417,4 +527,4 @@ export async function findWork(tx: Tx, input: { readonly kind: string; readonly 
   return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
 }
 
-export const durableOperations = [returnWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];
+export const durableOperations = [returnWork, suspendWork, resumeWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];

@@ -6,6 +6,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
+import { toPublicFailure } from '../../runtime/turn-failure.ts';
 import type { TurnOutcome, TurnRequest, TurnsApi } from '../turns/api.ts';
 import type { KeptOutcome, ReceiptRow, ReceiptsApi } from './api.ts';
 import { digestOf } from './digest.ts';
@@ -175,5 +176,5 @@ function otherRequest(): AppError {
 }
 
 function kept({ finishReason, text, tokensUsed, failure, conversationRef, sessionKey, traceId }: TurnOutcome): KeptOutcome {
-  return { finishReason, text, tokensUsed, conversationRef, sessionKey, traceId, ...(failure !== undefined && { failure }) };
+  return { finishReason, text, tokensUsed, conversationRef, sessionKey, traceId, ...(failure !== undefined && { failure: toPublicFailure(failure) }) };
 }

@@ -1,7 +1,7 @@
 import type { AgentConfig, FinishReason, OperationType, SessionKeyObject, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { TaskMarks } from '../background/api.ts';
-import type { WorkClaim, WorkEnd } from '../durable/api.ts';
+import type { WorkClaim, WorkEnd, WorkWait } from '../durable/api.ts';
 import type { ReceiptRow } from '../receipts/api.ts';
 import type { ResponseRow } from '../responses/api.ts';
 import type { SendProgress } from '../session-send/api.ts';
@@ -10,6 +10,7 @@ import type { EndedRun, NewsTold, RunEnding } from '../subagents/api.ts';
 import type { CallContext, CallingTurn, ToolBounds } from '../../kernel/call-context.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ToolCall, ToolSpec } from '../../llm/model.ts';
 import type { TaskNews } from '../../runtime/background.ts';
+import type { TurnFailure } from '../../runtime/turn-failure.ts';
 import type { TurnResult, TurnSink, TurnSteering } from '../../runtime/turn.ts';
 
 /** How a caller names a conversation; without any field it is the one of its own token. */
@@ -96,8 +97,8 @@ export interface TurnOutcome {
   readonly clientCalls?: readonly ToolCall[];
   /** `provider/model` that answered last. */
   readonly model: string;
-  /** Present when the turn did not do its work; `kind` is a ModelErrorKind or a finish reason. */
-  readonly failure?: { readonly message: string; readonly kind: string; readonly retryAfterMs?: number };
+  /** Present when the turn did not do its work. */
+  readonly failure?: TurnFailure;
   readonly conversationRef: string;
   readonly sessionKey: string;
   readonly agentId: string;
@@ -179,6 +180,8 @@ export type TurnSettlement = {
   | { readonly state: WorkEnd; readonly result?: unknown }
   /** To be tried again as a new turn; becomes `failed` when this one began to do what must not be repeated. */
   | { readonly retryAfterMs: number; readonly errorKind: string }
+  /** The turn stays open and its work waits: the next claim continues it after its last finished step. */
+  | { readonly wait: WorkWait }
 );
 
 export interface DurableOutcome extends TurnOutcome {

@@ -9,7 +9,7 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import type { TurnResult } from '../../runtime/turn.ts';
 import type { WorkClaim, WorkEnd } from '../durable/api.ts';
-import type { AlongsideRows, DurableOutcome, DurableTurn, TurnOutcome } from './api.ts';
+import type { AlongsideRows, DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from './api.ts';
 import { openRow, type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
 import { addCalls, type DurableOf, type LedgerDeps, WorkLedger } from './ledger.ts';
 import type { LeftTurn } from './ledger-store.ts';
@@ -93,7 +93,7 @@ export class DurableRun {
   resultOfLeft([model]: readonly ModelInfo[]): TurnResult | undefined {
     if (this.leftEnd === undefined || model === undefined) return undefined;
     const { kind, message, messages } = this.leftEnd;
-    return { finishReason: 'error', text: message, messages, calls: [], steps: this.ledger.before.steps, model, failure: { kind, message } };
+    return { finishReason: 'error', text: message, messages, calls: [], steps: this.ledger.before.steps, model, failure: { kind, message, transient: false } };
   }
 
   outcomeOf(result: TurnResult): TurnOutcome {
@@ -109,14 +109,20 @@ export class DurableRun {
     outcome: TurnOutcome,
     question: Question,
     stopped: AbortSignal,
-  ): Promise<{ readonly created: boolean } | undefined> {
+  ): Promise<{ readonly created: boolean; readonly waits?: true } | undefined> {
     const { db, clock, bus } = this.#deps;
     if (result.finishReason === 'aborted' && isStop(stopped.reason)) {
       await this.ledger.park(result.calls);
       throw stopped.reason;
     }
-    const { settlement, isRetry, alongside } = await this.#settlement(outcome, result);
+    const asked = await this.turn.settle(outcome, result);
     const atMs = clock.now();
+    if ('wait' in asked && this.leftEnd === undefined) {
+      const settled = await this.ledger.park(result.calls, { for: asked.wait, atMs });
+      this.#end = { settled, state: 'accepted' };
+      return settled ? { created: false, waits: true } : undefined;
+    }
+    const { settlement, isRetry, alongside } = this.#settlement(asked);
     const { kept } = this.turn;
     const isKept = !isRetry && (typeof kept === 'boolean' ? kept : this.leftEnd !== undefined || kept(outcome));
     const unbooked = this.ledger.unbooked(result.calls);
@@ -144,18 +150,18 @@ export class DurableRun {
     return { ...outcome, ...this.#end };
   }
 
-  async #settlement(
-    outcome: TurnOutcome,
-    result: TurnResult,
-  ): Promise<{ settlement: DurableCommit['settlement']; isRetry: boolean; alongside: AlongsideRows | undefined }> {
-    const { alongside, ...asked } = await this.turn.settle(outcome, result);
+  #settlement({ alongside, ...asked }: TurnSettlement): {
+    settlement: DurableCommit['settlement'];
+    isRetry: boolean;
+    alongside: AlongsideRows | undefined;
+  } {
     if (this.leftEnd !== undefined) {
       const { kind } = this.leftEnd;
       const told = 'state' in asked ? asked.result : undefined;
       const settlement = { state: kind === 'unknown' ? ('unknown' as const) : ('failed' as const), errorKind: kind, result: told };
       return { settlement, isRetry: false, alongside };
     }
-    if (!('retryAfterMs' in asked)) return { settlement: asked, isRetry: false, alongside };
+    if (!('retryAfterMs' in asked)) return { settlement: 'wait' in asked ? { state: 'failed' } : asked, isRetry: false, alongside };
     const { retryAfterMs, errorKind } = asked;
     // A new turn would do again what this one did.
     if (this.ledger.hasActed) return { settlement: { state: 'failed', errorKind }, isRetry: false, alongside };

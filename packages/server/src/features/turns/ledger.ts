@@ -6,7 +6,7 @@ import type { ModelMessage, ToolCall } from '../../llm/model.ts';
 import { totalCost } from '../../llm/price.ts';
 import type { CallRecord, LedgerStep, TurnLedger, TurnPast } from '../../runtime/turn.ts';
 import type { ReserveStore } from '../budgets/api.ts';
-import type { WorkClaim } from '../durable/api.ts';
+import type { WorkClaim, WorkWait } from '../durable/api.ts';
 import { toCallRow } from './commit.ts';
 import type { LeftTurn } from './ledger-store.ts';
 import type { ModelCallRow } from './store.ts';
@@ -49,6 +49,8 @@ export interface Checkpoint extends DurableOf {
   readonly steers?: readonly string[];
   /** The daemon stops: the resume that follows is not counted. */
   readonly parked?: true;
+  /** With `parked`: the work waits. */
+  readonly wait?: { readonly for: WorkWait; readonly atMs: number };
 }
 
 export interface ReserveInput {
@@ -143,9 +145,9 @@ export class WorkLedger implements TurnLedger, ReserveStore {
     await this.#keep(step, { step: { step: number, finished: true, messages }, ...(steers !== undefined && { steers }) });
   }
 
-  /** Books what this run used and leaves the rest to the next start. */
-  async park(records: readonly CallRecord[]): Promise<void> {
-    await this.#keep({ number: this.#totals.steps, records }, { parked: true });
+  /** Books what this run used and leaves the rest to the next claim; false when the claim is another's. */
+  park(records: readonly CallRecord[], wait?: Checkpoint['wait']): Promise<boolean> {
+    return this.#keep({ number: this.#totals.steps, records }, { parked: true, ...(wait !== undefined && { wait }) });
   }
 
   async reserve(reservedNano: number, model: string): Promise<void> {
@@ -160,7 +162,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
 
   async #keep(
     { number: steps, records }: Pick<LedgerStep, 'number' | 'records'>,
-    what: Pick<Checkpoint, 'step' | 'intent' | 'parked' | 'steers'>,
+    what: Pick<Checkpoint, 'step' | 'intent' | 'parked' | 'wait' | 'steers'>,
   ): Promise<boolean> {
     const fresh = this.unbooked(records);
     const calls = fresh.map(toCallRow);

@@ -5,6 +5,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
+import { toPublicFailure } from '../../runtime/turn-failure.ts';
 import type { ConversationAddress, TurnsApi } from './api.ts';
 import { cacheStats } from './store.ts';
 
@@ -30,7 +31,7 @@ export function createTurnMethods(deps: {
       sessionKey: outcome.sessionKey,
       agentId: outcome.agentId,
       traceId: outcome.traceId,
-      ...(outcome.failure !== undefined && { failure: outcome.failure }),
+      ...(outcome.failure !== undefined && { failure: toPublicFailure(outcome.failure) }),
     };
   }
   return {

@@ -170,6 +170,10 @@ export function createRuns(deps: RunDeps): Runs {
           : await durable.commit(result, outcome, turn.question, controller.signal);
       if (stored === undefined) return outcome;
       const { created } = stored;
+      if ('waits' in stored) {
+        announce.used(result.calls, about, target.principalId);
+        return outcome;
+      }
       deps.skills.ended({ agentId: agent.id, turnId, principalId: target.principalId, injected: turn.skills }, result);
       if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
       announce.used(result.calls, about, target.principalId);

@@ -1,10 +1,11 @@
 import type { ApiChatResult } from '@gatehouse/contract';
 import type { KeptOutcome } from '../../features/receipts/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
+import { toPublicFailure } from '../../runtime/turn-failure.ts';
 
 /** The answer of `/api/chat` and the data of `done`. */
 export function toChatResult({ text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, failure }: KeptOutcome): ApiChatResult {
-  return { response: text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, ...(failure !== undefined && { failure }) };
+  return { response: text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, ...(failure !== undefined && { failure: toPublicFailure(failure) }) };
 }
 
 /** The error that a turn is for a client that has nothing of its answer; undefined where an empty answer is the truth. */

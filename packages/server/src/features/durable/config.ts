@@ -1,0 +1,14 @@
+import * as z from 'zod';
+
+/** Section `durable`. */
+export const DurableConfig = z.strictObject({
+  maxWaitMs: z
+    .int()
+    .min(1000)
+    .max(30 * 86_400_000)
+    .default(86_400_000)
+    .describe(
+      'How long accepted work (webhooks, messages, jobs, announcements, sub-agents) waits while its model provider fails, refuses or cools down, before it ends as failed. Time with the daemon stopped does not count.',
+    ),
+});
+export type DurableConfig = z.output<typeof DurableConfig>;

@@ -1,0 +1,176 @@
+import type { Clock } from '../kernel/clock.ts';
+import type { EventBus } from '../kernel/event-bus.ts';
+import type { ModelError, ModelErrorKind, ModelInfo } from './model.ts';
+import type { ProviderState } from './models.ts';
+
+const capMs = 3_600_000;
+const growth = 5;
+const degradedAfter = 3;
+
+type Refusal = Extract<ModelErrorKind, 'auth' | 'billing' | 'rate_limit'>;
+type About = Pick<ModelInfo, 'provider' | 'modelId'>;
+
+export interface Pause {
+  readonly ms: number;
+  /** Refusals in a row, this one included. */
+  readonly failures: number;
+}
+
+/** What a failed call says about its provider: nothing, that it refused or asked to wait, or that it does not answer as it should. */
+const meaning: Readonly<Record<ModelErrorKind, 'nothing' | 'refused' | 'cooling' | 'sick'>> = {
+  auth: 'refused',
+  billing: 'refused',
+  rate_limit: 'cooling',
+  server: 'sick',
+  overloaded: 'sick',
+  network: 'sick',
+  timeout: 'sick',
+  bad_response: 'sick',
+  bad_request: 'nothing',
+  context_length: 'nothing',
+  aborted: 'nothing',
+};
+
+interface Paused {
+  /** Monotonic. */
+  readonly until: number;
+  readonly failures: number;
+  readonly why: Refusal;
+  readonly cause: string;
+  readonly sinceMs: number;
+}
+
+interface Failing {
+  failures: number;
+  readonly agents: Set<string>;
+  readonly models: Set<string>;
+  readonly sinceMs: number;
+  last: ModelErrorKind;
+  cause: string;
+}
+
+/**
+ * What is known of each provider from the calls made to it. Pauses are kept per model, because one model may be out of
+ * quota or not allowed while the others answer. A pause is the provider's own `Retry-After` where it names one,
+ * otherwise `firstMs`, five times longer after each further refusal, an hour at most.
+ */
+export class ProviderStates {
+  readonly #bus: EventBus;
+  readonly #clock: Clock;
+  readonly #firstMs: number;
+  readonly #startedAtMs: number;
+  readonly #pauses = new Map<string, Map<string, Paused>>();
+  readonly #failing = new Map<string, Failing>();
+  readonly #recoveredAtMs = new Map<string, number>();
+  readonly #listeners = new Set<(model: string) => void>();
+
+  constructor(bus: EventBus, clock: Clock, firstMs: number) {
+    this.#bus = bus;
+    this.#clock = clock;
+    this.#firstMs = firstMs;
+    this.#startedAtMs = clock.now();
+  }
+
+  /** Milliseconds for which the model is left alone; 0 when it may be called. An explicit call ignores refused credentials. */
+  remainingMs(model: About, isExplicit = false): number {
+    const pause = this.#pauses.get(model.provider)?.get(model.modelId);
+    if (pause === undefined || (isExplicit && meaning[pause.why] === 'refused')) return 0;
+    return Math.max(0, Math.ceil(pause.until - this.#clock.monotonic()));
+  }
+
+  /** Why a model is left alone; undefined when it may be called. */
+  pauseOf(model: About): Pick<Paused, 'why' | 'cause'> | undefined {
+    return this.remainingMs(model) === 0 ? undefined : this.#pauses.get(model.provider)?.get(model.modelId);
+  }
+
+  /** Returns the pause that the failure starts, if it starts one. */
+  failed({ provider, modelId }: About, agentId: string, error: ModelError): Pause | undefined {
+    if (meaning[error.kind] === 'nothing') return undefined;
+    const nowMs = this.#clock.now();
+    const entry = this.#failing.get(provider) ?? {
+      failures: 0,
+      agents: new Set<string>(),
+      models: new Set<string>(),
+      sinceMs: nowMs,
+      last: error.kind,
+      cause: error.message,
+    };
+    this.#failing.set(provider, entry);
+    entry.failures += 1;
+    entry.agents.add(agentId);
+    entry.models.add(modelId);
+    entry.last = error.kind;
+    entry.cause = error.message;
+    if (entry.failures === degradedAfter)
+      this.#bus.emit('provider:degraded', { provider, failingAgents: entry.agents.size, timestamp: nowMs });
+    return this.#pause({ provider, modelId }, error, nowMs);
+  }
+
+  succeeded({ provider, modelId }: About): void {
+    const entry = this.#failing.get(provider);
+    const wasPaused = this.#pauses.get(provider)?.delete(modelId) === true;
+    if (entry === undefined) return;
+    const wasFailing = entry.models.delete(modelId);
+    if (entry.failures >= degradedAfter) this.#bus.emit('provider:recovered', { provider, timestamp: this.#clock.now() });
+    entry.failures = 0;
+    if (entry.models.size === 0) this.#failing.delete(provider);
+    if (!wasFailing && !wasPaused) return;
+    this.#recoveredAtMs.set(provider, this.#clock.now());
+    this.#notify(provider, [modelId]);
+  }
+
+  /** Forgets what failed calls said, so that the next call goes through. */
+  clear(provider: string): void {
+    const models = new Set([...(this.#failing.get(provider)?.models ?? []), ...(this.#pauses.get(provider)?.keys() ?? [])]);
+    this.#failing.delete(provider);
+    this.#pauses.delete(provider);
+    if (models.size === 0) return;
+    this.#recoveredAtMs.set(provider, this.#clock.now());
+    this.#notify(provider, models);
+  }
+
+  /** The worst that is known of the provider's models. */
+  stateOf(provider: string): ProviderState {
+    const pauses = [...(this.#pauses.get(provider)?.values() ?? [])];
+    const refused = pauses.find(({ why }) => meaning[why] === 'refused');
+    if (refused !== undefined) return this.#paused(provider, 'refused', refused);
+    const cooling = pauses.filter(({ until }) => until > this.#clock.monotonic()).toSorted((a, b) => b.until - a.until)[0];
+    if (cooling !== undefined) return this.#paused(provider, 'cooling', cooling);
+    const failing = this.#failing.get(provider);
+    if (failing !== undefined && meaning[failing.last] === 'sick' && (failing.failures >= degradedAfter || failing.last === 'network'))
+      return { provider, state: 'unreachable', sinceMs: failing.sinceMs, cause: failing.cause };
+    return { provider, state: 'ok', sinceMs: this.#recoveredAtMs.get(provider) ?? this.#startedAtMs };
+  }
+
+  onRecovered(listener: (model: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #pause({ provider, modelId }: About, error: ModelError, nowMs: number): Pause | undefined {
+    const { kind } = error;
+    if (kind !== 'auth' && kind !== 'billing' && kind !== 'rate_limit') return undefined;
+    const ofProvider = this.#pauses.get(provider) ?? new Map<string, Paused>();
+    this.#pauses.set(provider, ofProvider);
+    const before = ofProvider.get(modelId);
+    const failures = (before?.failures ?? 0) + 1;
+    const ms = Math.min(capMs, error.retryAfterMs ?? this.#firstMs * growth ** Math.min(failures - 1, 10));
+    ofProvider.set(modelId, {
+      until: this.#clock.monotonic() + ms,
+      failures,
+      why: kind,
+      cause: error.message,
+      sinceMs: before?.sinceMs ?? nowMs,
+    });
+    return ms > 0 ? { ms, failures } : undefined;
+  }
+
+  #paused(provider: string, state: 'refused' | 'cooling', { until, cause, sinceMs }: Paused): ProviderState {
+    const leftMs = Math.max(0, Math.ceil(until - this.#clock.monotonic()));
+    return { provider, state, sinceMs, cause, ...(leftMs > 0 && { untilMs: this.#clock.now() + leftMs }) };
+  }
+
+  #notify(provider: string, models: Iterable<string>): void {
+    for (const modelId of models) for (const listener of this.#listeners) listener(`${provider}/${modelId}`);
+  }
+}

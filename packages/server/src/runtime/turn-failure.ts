@@ -1,0 +1,40 @@
+import type { ModelErrorKind } from '../llm/model.ts';
+
+/** Failures that the turn itself decides on, beside those of a model call. */
+export const ownFailureKinds = [
+  'circuit_open',
+  'budget_exceeded',
+  'max_steps',
+  'context_exhausted',
+  'context_loop',
+  'output_starved',
+  'content_filter',
+  'denial_breaker',
+  'revoked',
+  'timeout',
+  'aborted',
+  'error',
+  'unknown',
+  'too_many_resumes',
+] as const;
+
+export type FailureKind = ModelErrorKind | (typeof ownFailureKinds)[number];
+
+/** Why a turn did not do its work. Decided once, in `turn-end.ts`: nobody else keeps a list of kinds. */
+export interface TurnFailure {
+  readonly kind: FailureKind;
+  /** What a client may be told. */
+  readonly message: string;
+  /** The model provider is at fault, and the same turn may succeed later without anybody changing it. */
+  readonly transient: boolean;
+  readonly retryAfterMs?: number;
+  /** The provider's own sentence, secrets redacted: for owners (`*`, `admin`) only. */
+  readonly cause?: string;
+}
+
+/** The part of a failure that every client may see. */
+export type PublicFailure = Pick<TurnFailure, 'message' | 'retryAfterMs'> & { readonly kind: string };
+
+export function toPublicFailure({ kind, message, retryAfterMs }: PublicFailure): PublicFailure {
+  return { kind, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}
