@@ -54,7 +54,9 @@ export function createSchedule(deps: ScheduleDeps) {
   const { log } = options;
   /** What models are reached with; keys come from the environment as well. */
   const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
-  const durable = building.use(createDurable({ db, clock, log: log.module('durable'), bootId, endWork, maxWaitMs: options.config.durable.maxWaitMs }));
+  const durable = building.use(
+    createDurable({ db, clock, log: log.module('durable'), bootId, endWork, maxWaitMs: options.config.durable.maxWaitMs }),
+  );
   const inbox = createInbox({ db, bus, clock });
   const heartbeatKey = options.installKey.derive('heartbeat');
   const beatKey = { userId: 'heartbeat', channelId: 'gateway' };

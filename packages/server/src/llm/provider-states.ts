@@ -101,8 +101,7 @@ export class ProviderStates {
     entry.models.add(modelId);
     entry.last = error.kind;
     entry.cause = error.message;
-    if (entry.failures === degradedAfter)
-      this.#bus.emit('provider:degraded', { provider, failingAgents: entry.agents.size, timestamp: nowMs });
+    if (entry.failures === degradedAfter) this.#bus.emit('provider:degraded', { provider, failingAgents: entry.agents.size, timestamp: nowMs });
     return this.#pause({ provider, modelId }, error, nowMs);
   }
 

@@ -18,6 +18,7 @@ const transientOf = {
   aborted: false,
 } satisfies Record<ModelErrorKind, boolean>;
 
+const refused = { cap: 'budgets.perDayUsd', limit: 1, used: 1, message: 'used up' };
 const failed = (error: unknown, over: Partial<Parameters<typeof endOfFailedCall>[1]> = {}) =>
   endOfFailedCall(error, { stopped: undefined, isSilent: true, ...over });
 
@@ -30,8 +31,10 @@ describe('the end of a turn', () => {
   });
 
   it('has a verdict for each of its own kinds', () => {
-    const own = [...Object.values(turnEnds), circuitOpen(1000), budgetExceeded({ message: 'used up' }), budgetExceeded({ message: '', isRevoked: true })];
-    const found = new Map(own.flatMap((end) => ('failure' in end && end.failure !== undefined ? [[end.failure.kind as string, end.failure.transient]] : [])));
+    const own = [...Object.values(turnEnds), circuitOpen(1000), budgetExceeded(refused), budgetExceeded({ ...refused, isRevoked: true })];
+    const found = new Map(
+      own.flatMap((end) => ('failure' in end && end.failure !== undefined ? [[end.failure.kind as string, end.failure.transient]] : [])),
+    );
     // These two are decided where an interrupted turn is resumed.
     const expected = ownFailureKinds.filter((kind) => kind !== 'unknown' && kind !== 'too_many_resumes');
     expect([...found.keys()].toSorted()).toEqual([...expected].toSorted());

@@ -91,8 +91,7 @@ export interface FailedCall {
 /** The end that a failed model call puts to the turn. */
 export function endOfFailedCall(error: unknown, { stopped, isSilent }: FailedCall): TurnEnd {
   // A provider that hangs until the wall clock runs out is as sick as one that fails.
-  if (stopped === 'timeout')
-    return isSilent ? transient('timeout', 'timeout', turnEnds.timeout.failure.message, undefined) : turnEnds.timeout;
+  if (stopped === 'timeout') return isSilent ? transient('timeout', 'timeout', turnEnds.timeout.failure.message, undefined) : turnEnds.timeout;
   if (stopped === 'denied') return turnEnds.denied;
   if (stopped === 'aborted' || error instanceof TurnStoppedError) return turnEnds.aborted;
   if (!(error instanceof ModelError)) return turnEnds.internal;

@@ -4,7 +4,18 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
-import { claimWork, nextWorkAt, pruneWork, releaseWork, renewWork, resumeWork, returnWork, type Settlement, suspendWork, takeOverWork } from './store.ts';
+import {
+  claimWork,
+  nextWorkAt,
+  pruneWork,
+  releaseWork,
+  renewWork,
+  resumeWork,
+  returnWork,
+  type Settlement,
+  suspendWork,
+  takeOverWork,
+} from './store.ts';
 import { waitForProvider } from './waiting.ts';
 
 export interface DurableDeps {

@@ -458,9 +458,7 @@ const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | n
 );
 
 const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p }) =>
-  db
-    .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
-    .select(sql<string>`asked.value`.as('kind'))
+  db.selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked')).select(sql<string>`asked.value`.as('kind'))
     .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted'
         and (created_at_ms > ${p('atMs')} or json_extract(waiting_json, '$.atMs') > ${p('atMs')}))`),
 );

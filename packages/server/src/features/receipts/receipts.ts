@@ -176,5 +176,13 @@ function otherRequest(): AppError {
 }
 
 function kept({ finishReason, text, tokensUsed, failure, conversationRef, sessionKey, traceId }: TurnOutcome): KeptOutcome {
-  return { finishReason, text, tokensUsed, conversationRef, sessionKey, traceId, ...(failure !== undefined && { failure: toPublicFailure(failure) }) };
+  return {
+    finishReason,
+    text,
+    tokensUsed,
+    conversationRef,
+    sessionKey,
+    traceId,
+    ...(failure !== undefined && { failure: toPublicFailure(failure) }),
+  };
 }

@@ -93,7 +93,15 @@ export class DurableRun {
   resultOfLeft([model]: readonly ModelInfo[]): TurnResult | undefined {
     if (this.leftEnd === undefined || model === undefined) return undefined;
     const { kind, message, messages } = this.leftEnd;
-    return { finishReason: 'error', text: message, messages, calls: [], steps: this.ledger.before.steps, model, failure: { kind, message, transient: false } };
+    return {
+      finishReason: 'error',
+      text: message,
+      messages,
+      calls: [],
+      steps: this.ledger.before.steps,
+      model,
+      failure: { kind, message, transient: false },
+    };
   }
 
   outcomeOf(result: TurnResult): TurnOutcome {

@@ -5,7 +5,15 @@ import { toPublicFailure } from '../../runtime/turn-failure.ts';
 
 /** The answer of `/api/chat` and the data of `done`. */
 export function toChatResult({ text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, failure }: KeptOutcome): ApiChatResult {
-  return { response: text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, ...(failure !== undefined && { failure: toPublicFailure(failure) }) };
+  return {
+    response: text,
+    tokensUsed,
+    finishReason,
+    sessionKey,
+    conversationRef,
+    traceId,
+    ...(failure !== undefined && { failure: toPublicFailure(failure) }),
+  };
 }
 
 /** The error that a turn is for a client that has nothing of its answer; undefined where an empty answer is the truth. */

@@ -18,6 +18,7 @@ import { type Log, silentLog } from '../../kernel/log.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { WebhooksApi } from '../../features/webhooks/api.ts';
+import type { FailureKind, PublicFailure } from '../../runtime/turn-failure.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import { createGateway, type GatewayDeps } from '../app.ts';
 import { GatewayConfig } from '../config.ts';
@@ -58,7 +59,8 @@ export const testModel: ModelInfo = {
   validated: true,
 };
 
-export type ScriptedTurn = (request: CompletionRequest, call: CallContext, sink?: TurnSink) => Promise<Partial<TurnOutcome>>;
+type ScriptedOutcome = Omit<Partial<TurnOutcome>, 'failure'> & { readonly failure?: PublicFailure };
+export type ScriptedTurn = (request: CompletionRequest, call: CallContext, sink?: TurnSink) => Promise<ScriptedOutcome>;
 
 export interface FixtureOptions {
   readonly config?: z.input<typeof GatewayConfig>;
@@ -160,7 +162,11 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
     execute: () => Promise.reject(new Error('not scripted')),
     durable: () => Promise.reject(new Error('not scripted')),
     tell: () => Promise.reject(new Error('not scripted')),
-    complete: async (request, call, sink) => ({ ...outcome, ...(await turn(request, call, sink)) }),
+    complete: async (request, call, sink) => {
+      const { failure, ...scripted } = await turn(request, call, sink);
+      const kind = failure?.kind as FailureKind;
+      return { ...outcome, ...scripted, ...(failure !== undefined && { failure: { ...failure, kind, transient: false } }) };
+    },
     counts: () => ({ running: 0, queued: 0 }),
   };
 }
@@ -193,6 +199,9 @@ const scriptedModels: Models = {
   defaultModel: () => testModel,
   unsupported: () => undefined,
   generate: () => Promise.reject(new Error('not scripted')),
+  states: () => [],
+  clearState: () => {},
+  onRecovered: () => () => {},
   async [Symbol.asyncDispose]() {},
 };
 
