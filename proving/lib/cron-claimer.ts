@@ -20,7 +20,8 @@ async function tick(nowMs: number): Promise<{ jobId: string; scheduledForMs: num
   const { onTime, late } = await db.read(dueJobs, { atMs: nowMs, lateAtMs: -1, limit: all, lateLimit: 0, except: [] });
   for (const row of [...onTime, ...late]) {
     const job = parseJob(row);
-    if (job !== undefined) await db.write(claimOccurrence, planClaim(job, { bootId: owner, nowMs, staggerWindowMs: 0 }));
+    if (job !== undefined)
+      await db.write(claimOccurrence, planClaim(job, { bootId: owner, nowMs, bootedAtMs: 0, leastMs: 1_000, staggerWindowMs: 0 }));
   }
   const executed: { jobId: string; scheduledForMs: number }[] = [];
   for (;;) {

@@ -61,7 +61,10 @@ test('E14: of eight who claim each of 500 occurrences one wins', async () => {
         jobs.map(async (row) => {
           const job = parseJob(row);
           if (job === undefined) throw new Error('a job of the test does not parse');
-          return db.write(claimOccurrence, planClaim(job, { bootId: `claimer ${claimer}`, nowMs: startMs + claimer, staggerWindowMs: 0 }));
+          return db.write(
+            claimOccurrence,
+            planClaim(job, { bootId: `claimer ${claimer}`, nowMs: startMs + claimer, bootedAtMs: 0, leastMs: 1_000, staggerWindowMs: 0 }),
+          );
         }),
       ),
     ),
@@ -115,7 +118,7 @@ test('1,500 jobs of one minute begin on time: those at the end of the line are n
     async begin(row) {
       const job = parseJob(row);
       if (job === undefined) throw new Error('a job of the test does not parse');
-      const plan = planClaim(job, { bootId: 'boot', nowMs: clock.now(), staggerWindowMs: 0 });
+      const plan = planClaim(job, { bootId: 'boot', nowMs: clock.now(), bootedAtMs: 0, leastMs: 1_000, staggerWindowMs: 0 });
       if (!(await db.write(claimOccurrence, plan))) return undefined;
       lateBy.push(clock.now() - (row.nextRunAtMs ?? 0));
       return plan.occurrence.executionId;

@@ -60,6 +60,21 @@ test('E15: of the times that pass while the daemon is down the last is caught up
   expect((await second.client.call('inbox.list', {})).messages).toHaveLength(1);
 });
 
+test('E15: what was due while the daemon was down is catchup, however little late, one shot or recurring; what is added since is not', async () => {
+  const home = await newHome();
+  const clock = createStepClock(startMs);
+  const first = await start(home, clock);
+  await addBell(first, 'once', { kind: 'in', seconds: 20 });
+  await addBell(first, 'bell', { kind: 'every', everyMs: hourMs, anchorMs: startMs + 20_000 });
+  await addBell(first, 'later', { kind: 'in', seconds: 40 });
+  await stop(first);
+  clock.advance(25_000);
+  const second = await start(home, clock);
+  for (const name of ['once', 'bell']) expect(await second.runs(name)).toMatchObject([{ trigger: 'catchup', status: 'completed' }]);
+  await second.pass(16_000, 4_000);
+  expect(await second.runs('later')).toMatchObject([{ trigger: 'scheduled', status: 'completed' }]);
+});
+
 test('E15: a job that comes every second is caught up with in one run after a week, with a bounded number of rows', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);

@@ -12,7 +12,7 @@ import { migrations, operations } from './storage.ts';
 const atMs = Date.UTC(2026, 8, 21, 12);
 const agentId = 'default';
 const audit = { id: 'au_1', atMs, principalId: '', action: 'cron', classification: 'mutate', outcome: 'success', traceId: '' } as const;
-const claiming = { bootId: 'boot', nowMs: atMs, staggerWindowMs: 0 };
+const claiming = { bootId: 'boot', nowMs: atMs, bootedAtMs: 0, leastMs: 1_000, staggerWindowMs: 0 };
 
 const rowOf = (name: string): JobRow => ({
   id: `cj_${name}`,

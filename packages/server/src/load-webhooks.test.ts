@@ -26,3 +26,10 @@ it('the secrets are known as such, and a preset that does not exist is told', ()
   const warnings = startWarnings(loaded.config, { offline: false, configFile: 'config.yaml', logModules: [] });
   expect(warnings).toEqual([expect.stringContaining('no preset "gitlab"')]);
 });
+
+it('headerName beside a signatureHeader that says something else is refused', () => {
+  const twice = { headerName: 'x-one', signatureHeader: 'X-Two' };
+  expect(() => load('127.0.0.1', { token, ...twice })).toThrow(/webhooks\.headerName: is an alias of signatureHeader/);
+  expect(() => load('127.0.0.1', { mappings: [{ id: 'a', ...twice }] })).toThrow(/mappings\[?\.?0\]?\.headerName: is an alias/);
+  expect(load('127.0.0.1', { token, headerName: 'X-One', signatureHeader: 'x-one' }).config.webhooks.headerName).toBe('x-one');
+});

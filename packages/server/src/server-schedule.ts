@@ -7,7 +7,7 @@ import { createDurable } from './features/durable/durable.ts';
 import { beatPrincipal } from './features/heartbeat/beat.ts';
 import { createInbox } from './features/inbox/inbox.ts';
 import { createHeartbeat } from './features/heartbeat/heartbeat.ts';
-import { conversationRef, printSessionKey } from './features/sessions/conversation.ts';
+import { conversationRef, parseSessionKey, printSessionKey } from './features/sessions/conversation.ts';
 import { createWebhooks } from './features/webhooks/webhooks.ts';
 import type { WorkspaceApi } from './features/workspace/api.ts';
 import type { MemoryLifeApi } from './features/memory/api.ts';
@@ -97,6 +97,7 @@ export function createSchedule(deps: ScheduleDeps) {
       clock,
       log: log.module('webhooks'),
       config: options.config.webhooks,
+      httpBodyLimitBytes: options.config.gateway.httpBodyLimitBytes,
       agents,
       durable: durable.api,
       heartbeat: heartbeat.api,
@@ -108,6 +109,7 @@ export function createSchedule(deps: ScheduleDeps) {
         agentId,
         principalId,
       }),
+      renderedKeyOf: (sessionKey) => parseSessionKey(sessionKey).peerId ?? '',
     }),
   );
   return {

@@ -29,6 +29,11 @@ export const CronJob = z
     agentId: AgentId,
     source: z.enum(['authored', 'built_in']),
     schedule: CronSchedule,
+    leastIntervalMs: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('The job runs at this interval: its schedule asks for a shorter one than `scheduler.cron.minIntervalMs` allows.'),
     lifecycle: CronLifecycle,
     payload: CronJobPayload,
     ...cronPolicyShape,
@@ -108,7 +113,7 @@ export const cron = {
       ...cronPolicyShape,
     }),
     result: z.strictObject({ jobId: CronJobId, name: CronJobName, schedule: CronSchedule }),
-    errors: ['not_found', 'conflict', 'precondition_failed'],
+    errors: ['not_found', 'conflict', 'precondition_failed', 'denied'],
     examples: [
       {
         params: {
@@ -181,7 +186,7 @@ export const cron = {
       })
       .refine(named, namedMessage),
     result: z.strictObject({ jobName: CronJobName, updated: z.literal(true) }),
-    errors: ['not_found', 'conflict', 'precondition_failed'],
+    errors: ['not_found', 'conflict', 'precondition_failed', 'denied'],
     examples: [{ params: { jobName: 'morning report', paused: true }, result: { jobName: 'morning report', updated: true } }],
     since: '0.1.0',
   }),
@@ -242,7 +247,14 @@ export const cron = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists the runs of a job, the newest first.',
-    params: z.strictObject({ jobName: JobNameOrId, limit: z.int().min(1).max(cronLimits.runs).default(20), agentId: AgentId.optional() }),
+    params: z
+      .strictObject({
+        jobId: CronJobId.optional(),
+        jobName: JobNameOrId.optional(),
+        limit: z.int().min(1).max(cronLimits.runs).default(20),
+        agentId: AgentId.optional(),
+      })
+      .refine(named, namedMessage),
     result: z.strictObject({ runs: z.array(CronRun) }),
     errors: ['not_found', 'precondition_failed'],
     examples: [
@@ -277,9 +289,14 @@ export const cron = {
     description:
       'Mode `force` makes an occurrence of its own: the next run and the count of errors stay as they are. Mode `due` takes what the clock would take, once for each job, in the order of the times, at most 100 in one call. The answer does not wait for the runs.',
     params: z
-      .strictObject({ jobName: JobNameOrId.optional(), mode: z.enum(['force', 'due']).default('force'), agentId: AgentId.optional() })
-      .refine(({ mode, jobName }) => mode !== 'force' || jobName !== undefined, { message: 'expected the name of a job', path: ['jobName'] })
-      .refine(({ mode, jobName }) => mode !== 'due' || jobName === undefined, { message: 'not allowed with mode due', path: ['jobName'] }),
+      .strictObject({
+        jobId: CronJobId.optional(),
+        jobName: JobNameOrId.optional(),
+        mode: z.enum(['force', 'due']).default('force'),
+        agentId: AgentId.optional(),
+      })
+      .refine((given) => given.mode !== 'force' || named(given), namedMessage)
+      .refine((given) => given.mode !== 'due' || !named(given), { message: 'not allowed with mode due', path: ['jobName'] }),
     result: z.discriminatedUnion('mode', [
       z.strictObject({
         triggered: z.boolean(),
@@ -309,15 +326,27 @@ export const cron = {
       schedule: CronScheduleRequest,
       count: z.int().min(1).max(50).default(10),
       fromMs: EpochMs.max(8_640_000_000_000_000).optional().describe('Times after this one; now when absent.'),
+      agentId: AgentId.optional().describe('Estimates the cost of an `agent_turn` of this agent.'),
     }),
-    result: z.strictObject({ schedule: CronSchedule, timesMs: z.array(EpochMs).max(50) }),
-    errors: [],
+    result: z.strictObject({
+      schedule: CronSchedule,
+      timesMs: z.array(EpochMs).max(50),
+      runsPerHour: z.number().min(0).describe('On average over a day; 0 for one run.'),
+      costPerHourUsd: z
+        .number()
+        .min(0)
+        .nullable()
+        .describe('US dollars, if each run costs what the last turns of the agent did on average; null without `agentId` or a known price.'),
+    }),
+    errors: ['not_found'],
     examples: [
       {
         params: { schedule: { kind: 'cron', expr: '30 2 * * *', tz: 'Europe/Berlin' }, count: 2, fromMs: 1_774_659_600_000 },
         result: {
           schedule: { kind: 'cron', expr: '30 2 * * *', tz: 'Europe/Berlin' },
           timesMs: [1_774_661_400_000, 1_774_746_000_000],
+          runsPerHour: 1 / 24,
+          costPerHourUsd: null,
         },
       },
     ],

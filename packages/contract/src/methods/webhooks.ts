@@ -6,6 +6,13 @@ import { WebhookDeliveryId, webhookDeliveryStates } from '../shared/webhook.ts';
 
 const MappingId = z.string().min(1).max(160).describe('Id of a mapping of the configuration, of a preset, or `webhook` for the strict route.');
 
+const RenderedKey = z
+  .string()
+  .nullable()
+  .describe(
+    'The key that the template rendered, as it is; one with other characters than ASCII, or longer than 200, is shortened and ends in `~` and a digest.',
+  );
+
 const DeliveryState = z
   .enum(webhookDeliveryStates)
   .describe('`accepted`: waits; `unknown`: a crash left open what was done; `ignored`: nothing had to be done, as for a ping.');
@@ -20,6 +27,7 @@ export const WebhookDelivery = z
     agentId: AgentId,
     conversationRef: ConversationRef.nullable().describe('Where its turn is; null when it begins none.'),
     sessionKey: PrintedSessionKey.nullable(),
+    renderedKey: RenderedKey,
     senderId: z.string().nullable().describe('Its id, as the sender gave it.'),
     message: z.string().describe('The text that was made of it, cut to 2,000 characters.'),
     bodyBytes: z.int().min(0),
@@ -45,6 +53,7 @@ const example = {
   agentId: 'default',
   conversationRef: 'cv_47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU',
   sessionKey: 'webhook%3A4XHTpXKf:webhook:hook%3Agithub%3A72d3162e',
+  renderedKey: 'hook:github:72d3162e',
   senderId: '72d3162e-cc78-11e3-81ab-4c9367dc0958',
   message: 'GitHub event: issues\nAction: opened\nRepository: ada/engine\nSender: ada',
   bodyBytes: 9_412,
@@ -155,6 +164,7 @@ export const webhooks = {
       mapping: MappingId,
       takenBy: MappingId.nullable().describe('The rule that such a delivery goes to at the path of the mapping: an earlier one may be wider.'),
       sessionKey: PrintedSessionKey.nullable().describe('Of the conversation; null when no turn begins.'),
+      renderedKey: RenderedKey,
       conversationRef: ConversationRef.nullable(),
       message: z.string(),
       senderId: z.string().nullable(),
@@ -168,6 +178,7 @@ export const webhooks = {
           mapping: 'github',
           takenBy: 'github',
           sessionKey: example.sessionKey,
+          renderedKey: example.renderedKey,
           conversationRef: example.conversationRef,
           message: 'GitHub event: issues\nAction: opened\nSender: ada',
           senderId: null,

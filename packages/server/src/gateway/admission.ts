@@ -3,6 +3,7 @@ import type { DoorTracer } from '../features/observability/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { bearerOf } from './auth.ts';
 import type { HttpCall } from './http-call.ts';
+import type { Quota } from './limits.ts';
 
 /**
  * What reads goes on under load, and so does JSON-RPC, which looks at each call. Webhooks are only written down, and some
@@ -34,6 +35,14 @@ export function notFound(call: HttpCall, allow: readonly string[]): AppError {
   if (allow.length === 0) return new AppError('not_found', 'No such path');
   call.setHeader('allow', allow.join(', '));
   return new AppError('method_not_allowed', `This path takes ${allow.join(', ')}`);
+}
+
+/** Says in the answer's headers how much of a window is left. */
+export function tellQuota(call: HttpCall, { limit, remaining, resetMs }: Quota, policy: string): void {
+  call.setHeader('ratelimit-limit', String(limit));
+  call.setHeader('ratelimit-remaining', String(remaining));
+  call.setHeader('ratelimit-reset', String(Math.ceil(resetMs / 1000)));
+  call.setHeader('ratelimit-policy', policy);
 }
 
 /** Deny by default: only a route that says so is open to callers without a token. */

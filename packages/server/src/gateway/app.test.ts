@@ -119,6 +119,12 @@ describe('the order of checks', () => {
       expect((await get(fixture, '/v1/models', undefined, { authorization: `bEaReR ${testTokens.all}` })).status).toBe(200);
       expect((await get(fixture, '/v1/models', undefined, { authorization: `Basic ${testTokens.all}` })).status).toBe(401);
     });
+
+    it('takes none of two Authorization headers: a proxy may have read the other one', async () => {
+      const twice = [`authorization: Bearer ${testTokens.all}`, `authorization: Bearer ${testTokens.api}`];
+      const { text } = await raw(fixture, ['GET /v1/models HTTP/1.1', 'host: localhost', 'connection: close', ...twice]);
+      expect(text).toMatch(/^HTTP\/1\.1 401 /);
+    });
   });
 
   describe('Host and Origin (A9)', () => {
@@ -241,10 +247,20 @@ describe('the rate limiter (B5, B6)', () => {
       429,
       {
         jsonrpc: '2.0',
-        id: null,
+        id: 1,
         error: { code: -32000, message: 'Rate limit exceeded', data: { code: 'rate_limited', retryAfterMs: expect.any(Number) } },
       },
     ]);
+    expect(Number(rpc.headers.get('retry-after'))).toBeGreaterThan(0);
+    const refusedOf = async (body: unknown): Promise<unknown> => {
+      const response = await post(`${fixture.address}/rpc`, testTokens.api, body);
+      const replies = (await response.json()) as { id: unknown } | { id: unknown }[];
+      return [response.status, Array.isArray(replies) ? replies.map(({ id }) => id) : replies.id];
+    };
+    const ping = { jsonrpc: '2.0', method: 'system.ping' };
+    expect(await refusedOf([{ ...ping, id: 'a' }, ping, { ...ping, id: 'b' }])).toEqual([429, ['a', 'b']]);
+    expect(await refusedOf('{')).toEqual([429, null]);
+    expect(await refusedOf({ ...ping, id: 1, params: { text: 'x'.repeat(70_000) } })).toEqual([429, null]);
 
     for (let i = 0; i < 500; i++) expect((await get(fixture, i % 2 === 0 ? '/health' : '/api/health')).status).toBe(200);
     for (let i = 0; i < 100; i++) await (await get(fixture, '/healthx')).body?.cancel();

@@ -22,7 +22,7 @@ import { Roster } from '../kernel/roster.ts';
 import type { ModelInfo } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
 import { type ClientAddress, createAddressOf } from './address.ts';
-import { aboutTraced, authorize, methodLabel, notFound, startsWork } from './admission.ts';
+import { aboutTraced, authorize, methodLabel, notFound, startsWork, tellQuota } from './admission.ts';
 import { bearerOf, createAuthenticator } from './auth.ts';
 import type { GatewayConfig } from './config.ts';
 import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
@@ -115,6 +115,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const origins = createOriginPolicy(config);
   const authenticator = createAuthenticator(deps);
   const limiter = createRateLimiter({ ...config.rateLimit, clock, onRefused: deps.meter?.rateLimited });
+  const hookLimiter = createRateLimiter({
+    windowMs: deps.webhooks.rateLimit.windowMs ?? config.rateLimit.windowMs,
+    maxRequests: deps.webhooks.rateLimit.maxRequests ?? 10 * config.rateLimit.maxRequests,
+    clock,
+    onRefused: deps.meter?.rateLimited,
+  });
   const router = createRouter({ web: config.web.enabled, hooksPath: deps.webhooks.path });
   const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
   const dashboard = createDashboardRoutes({ web: config.web, homeDir: deps.homeDir, log });
@@ -167,8 +173,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
       }
       if (origin !== undefined && isPreflight(call)) return answerPreflight(call, 'route' in found ? [found.route.method] : found.allow);
       if (!own && (!('route' in found) || found.route.rateLimited)) {
-        if (!('route' in found) || found.route.signed !== true) identify(call, address);
-        admit(call, address);
+        const isSigned = 'route' in found && found.route.signed === true;
+        if (!isSigned) identify(call, address);
+        admit(call, address, isSigned);
       }
       if (!('route' in found)) {
         if (found.allow.length === 0 && dashboard.openLink(call)) return;
@@ -209,13 +216,18 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   /** The key is the token only when it is a valid one: random tokens make no keys of their own. */
-  function admit(call: HttpCall, address: ClientAddress): void {
-    const quota = limiter.take(call.identity === undefined ? `address:${address.key}` : `token:${call.identity.tokenId}`);
-    call.setHeader('ratelimit-limit', String(quota.limit));
-    call.setHeader('ratelimit-remaining', String(quota.remaining));
-    call.setHeader('ratelimit-reset', String(Math.ceil(quota.resetMs / 1000)));
-    call.setHeader('ratelimit-policy', limiter.policy);
-    if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
+  function admit(call: HttpCall, address: ClientAddress, isSigned: boolean): void {
+    const key = call.identity === undefined ? `address:${address.key}` : `token:${call.identity.tokenId}`;
+    // Webhooks come in bursts, and some senders never repeat one: a signed one has a window of its own (see `createHookRoutes`).
+    if (isSigned) call.charge = () => void limiter.take(key);
+    const common = isSigned ? limiter.peek(key) : limiter.take(key);
+    const [{ policy }, quota] = isSigned && common.allowed ? [hookLimiter, hookLimiter.take(key)] : [limiter, common];
+    tellQuota(call, quota, policy);
+    if (quota.allowed) return;
+    const refusal = new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
+    // The id to echo is in the body, which is read only for callers with a token.
+    if (call.route !== routes.rpc.path || call.identity === undefined) throw refusal;
+    call.refusal = refusal;
   }
 
   function onRequest(

@@ -17,6 +17,8 @@ const maxAddresses = 10_000;
 export function bearerOf(incoming: IncomingMessage): string | undefined {
   const header = incoming.headers.authorization;
   if (header === undefined) return undefined;
+  // Node keeps the first of several; a proxy in front may have read another one.
+  if (incoming.headersDistinct['authorization']?.length !== 1) return undefined;
   return /^bearer +(\S+) *$/i.exec(header)?.[1];
 }
 

@@ -10,14 +10,14 @@ const minBytes = 64 * 1024;
 const wholeMs = 30_000;
 
 /** Reads a JSON body of at most `limit` bytes (http-gateway.md §8). Nothing is parsed before the whole of it was accepted. */
-export async function readJsonBody(call: HttpCall, limit: number): Promise<unknown> {
+export async function readJsonBody(call: HttpCall, limit: number, parse: (text: string) => unknown = parseJson): Promise<unknown> {
   const { headers } = call.incoming;
   const type = headers['content-type'];
   if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
     throw refusedBody(call, new AppError('unsupported_media_type', 'The content type must be application/json'));
   const bytes = await readBody(call, limit);
   if (!isUtf8(bytes)) throw new AppError('parse_error', 'The body is not valid UTF-8');
-  return parseJson(bytes.toString('utf8'));
+  return parse(bytes.toString('utf8'));
 }
 
 /** How long a body may take. */

@@ -70,6 +70,10 @@ export class HttpCall {
   streams = false;
   /** Set by an event stream: ends it with a failure as its last words. */
   endStream: ((error: AppError) => void) | undefined;
+  /** Set when the rate limit refuses the call; the route answers with it once it knows the ids to echo. */
+  refusal: AppError | undefined;
+  /** Counts a call against the common rate limit that was admitted without; set for routes of webhooks. */
+  charge: (() => void) | undefined;
   /** In place of the catalogue's status, for failures of the transfer itself. */
   failureStatus: number | undefined;
   /** What a 401 asks for. */

@@ -142,14 +142,20 @@ describe('JSON safety on JSON-RPC (B8)', () => {
   });
 
   it.each([
-    ['65 levels', nested(65)],
     ['half a million levels', '['.repeat(500_000)],
-    ['a prototype', withParams('{"__proto__":{"polluted":1}}')],
-    ['a prototype by escapes', withParams('{"_a":{"\\u005f_proto__":{"polluted":1}}}')],
     ['NaN', withParams('{"_a":NaN}')],
     ['Infinity', withParams('{"_a":-Infinity}')],
   ])('answers parse_error to %s', async (_what, text) => {
     for (const answer of await answers(text)) expect(answer).toMatchObject({ id: null, error: { code: -32700 } });
+    expect(Object.prototype).not.toHaveProperty('polluted');
+  });
+
+  it.each([
+    ['65 levels', nested(65)],
+    ['a prototype', withParams('{"__proto__":{"polluted":1}}')],
+    ['a prototype by escapes', withParams('{"_a":{"\\u005f_proto__":{"polluted":1}}}')],
+  ])('answers invalid_envelope, with its id, to %s: it is valid JSON', async (_what, text) => {
+    for (const answer of await answers(text)) expect(answer).toMatchObject({ id: 1, error: { code: -32600 } });
     expect(Object.prototype).not.toHaveProperty('polluted');
   });
 

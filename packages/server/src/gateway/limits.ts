@@ -11,6 +11,8 @@ export interface Quota {
 export interface RateLimiter {
   /** Takes `cost` from the window of `key`. Costs of calls that are refused are not counted. */
   take(key: string, cost?: number): Quota;
+  /** What `take` would answer now, without taking anything. */
+  peek(key: string): Quota;
   /** Value of the `RateLimit-Policy` header. */
   readonly policy: string;
 }
@@ -54,6 +56,13 @@ export function createRateLimiter(options: {
       if (allowed) window.used += cost;
       else onRefused?.();
       return { allowed, limit: maxRequests, remaining: maxRequests - window.used, resetMs: window.endsMs - now };
+    },
+    peek(key) {
+      const now = clock.monotonic();
+      const window = windows.get(key);
+      const isOpen = window !== undefined && window.endsMs > now;
+      const used = isOpen ? window.used : 0;
+      return { allowed: used < maxRequests, limit: maxRequests, remaining: maxRequests - used, resetMs: isOpen ? window.endsMs - now : windowMs };
     },
   };
 }

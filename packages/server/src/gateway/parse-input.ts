@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 import { AppError } from '../kernel/app-error.ts';
-import { issuesOf, sentenceOf } from './issues.ts';
+import { issuesOf, sentenceOf } from '../kernel/issues.ts';
 
 /** Parses a body or query with a strict schema: every unknown field is named, the first one (or else the first wrong one) is `param`, of which `fields` keeps only the name of the top field. */
 export function parseInput<Schema extends z.ZodType>(schema: Schema, input: unknown, param: 'paths' | 'fields' = 'paths'): z.output<Schema> {

@@ -24,8 +24,8 @@ export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly 
   /** Routes without a variable part, which are nearly all, by method and path. */
   const exact = new Map<string, RouteMatch>();
   for (const [name, route] of Object.entries(routes) as [RouteName, Route][]) {
-    // Without the web part there is no dashboard and nothing below /api (http-gateway.md §4.6).
-    if (!web && (/^\/(api|assets)\//.test(route.path) || route.path === '/')) continue;
+    // Without the web part there is no dashboard and nothing below /api (http-gateway.md §4.6), except what monitors probe.
+    if (!web && name !== 'apiHealth' && (/^\/(api|assets)\//.test(route.path) || route.path === '/')) continue;
     methods.add(route.method);
     const path = route.signed === true ? `${hooksPath}${route.path.slice(declaredHooksPath.length)}` : route.path;
     // One beside a variable part of the same place would be ambiguous to the router.

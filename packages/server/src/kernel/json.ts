@@ -1,5 +1,9 @@
 import { AppError } from './app-error.ts';
 
+const defaultDepth = 64;
+const protoRefused = 'The key "__proto__" is not accepted';
+const tooDeep = (maxDepth: number) => `The JSON text is nested more than ${maxDepth} levels deep`;
+
 export interface ParseJsonOptions {
   /** Arrays and objects inside one another; 64 otherwise. V8 parses half a million of them, and whoever walks the value recursively then overflows the stack. */
   readonly maxDepth?: number;
@@ -10,17 +14,32 @@ export interface ParseJsonOptions {
  * is built, and any key `__proto__`, which would replace the prototype of an object that it is copied into.
  */
 export function parseJson(text: string, options: ParseJsonOptions = {}): unknown {
-  const maxDepth = options.maxDepth ?? 64;
-  if (mayBeDeeper(text, maxDepth) && depthOf(text, maxDepth) > maxDepth)
-    throw new AppError('parse_error', `The JSON text is nested more than ${maxDepth} levels deep`);
-  let value: unknown;
+  const maxDepth = options.maxDepth ?? defaultDepth;
+  if (mayBeDeeper(text, maxDepth) && depthOf(text, maxDepth) > maxDepth) throw new AppError('parse_error', tooDeep(maxDepth));
+  const value = parseJsonUnchecked(text);
+  if (mayNameProto(text)) refuseProto(value);
+  return value;
+}
+
+/** Parses JSON text of any depth and with any keys: no value of it may be used before `checkJson` accepted it. */
+export function parseJsonUnchecked(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
     throw new AppError('parse_error', `The text is not valid JSON${positionIn(error)}`);
   }
-  if (mayNameProto(text)) refuseProto(value);
-  return value;
+}
+
+/** Why a parsed value is refused, as `parseJson` refuses its text; undefined when it is not. */
+export function checkJson(value: unknown): string | undefined {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    const objects = level.filter((one) => typeof one === 'object' && one !== null);
+    if (objects.length > 0 && depth === defaultDepth) return tooDeep(defaultDepth);
+    if (objects.some((one) => Object.hasOwn(one, '__proto__'))) return protoRefused;
+    level = objects.flatMap((one) => Object.values(one));
+  }
+  return undefined;
 }
 
 /** Counts brackets at the speed of a substring search: ordinary bodies have fewer than the limit and are not scanned. */
@@ -66,7 +85,7 @@ function refuseProto(value: unknown): void {
     for (const item of value) refuseProto(item);
     return;
   }
-  if (Object.hasOwn(value, '__proto__')) throw new AppError('parse_error', 'The key "__proto__" is not accepted');
+  if (Object.hasOwn(value, '__proto__')) throw new AppError('parse_error', protoRefused);
   for (const item of Object.values(value)) refuseProto(item);
 }
 

@@ -79,7 +79,7 @@ export function JobDialog({
           <fieldset className="part">
             <legend>When</legend>
             <ScheduleFields {...props} />
-            <PreviewList preview={preview} />
+            <PreviewList preview={preview} hasTurns={draft.does === 'agent_turn'} />
           </fieldset>
           <fieldset className="part">
             <legend>What</legend>

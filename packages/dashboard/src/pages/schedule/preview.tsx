@@ -1,19 +1,20 @@
+import type { Result } from '@gatehouse/contract';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { DraftError } from '../../data/field-errors.ts';
-import { ago, dateTime } from '../../data/format.ts';
+import { ago, dateTime, money } from '../../data/format.ts';
 import { type Loaded, useLoad } from '../../data/use-load.ts';
 import { type JobDraft, type ScheduleRequest, scheduleOf } from './job-draft.ts';
 
 const settleMs = 350;
 const previewed = 10;
 
-export type Preview = Loaded<readonly number[]>;
+export type Preview = Loaded<Result<'cron.preview'>>;
 
 /** The next ten times of what is in the form, as the gateway counts them, a moment after the last change. */
 export function usePreview(draft: JobDraft): Preview {
   const { client } = useSession();
-  const key = JSON.stringify([draft.kind, draft.expr, draft.tz, draft.amount, draft.unit, draft.anchor, draft.at, draft.fold]);
+  const key = JSON.stringify([draft.kind, draft.expr, draft.tz, draft.amount, draft.unit, draft.anchor, draft.at, draft.fold, draft.agentId]);
   const [settled, setSettled] = useState({ key, draft });
   useEffect(() => {
     const timer = setTimeout(() => setSettled({ key, draft }), settleMs);
@@ -22,24 +23,30 @@ export function usePreview(draft: JobDraft): Preview {
   return useLoad(`preview ${settled.key}`, async (signal) => {
     const schedule: ScheduleRequest = scheduleOf(settled.draft);
     if (schedule.kind === 'at' && schedule.at === '') throw new DraftError('schedule.at', 'Say when.');
-    return (await client.call('cron.preview', { schedule, count: previewed }, { signal })).timesMs;
+    return client.call('cron.preview', { schedule, count: previewed, agentId: settled.draft.agentId }, { signal });
   });
 }
 
-export function PreviewList({ preview }: { readonly preview: Preview }) {
+export function PreviewList({ preview, hasTurns }: { readonly preview: Preview; readonly hasTurns: boolean }) {
+  const { timesMs, runsPerHour = 0, costPerHourUsd = null } = preview.data ?? {};
   return (
     <section className="preview" aria-label="Next times">
       <h3>Next times, as this browser shows them</h3>
       <div role="status" aria-live="polite">
-        {preview.data?.length === 0 && <p className="hint">It would never run.</p>}
+        {timesMs?.length === 0 && <p className="hint">It would never run.</p>}
         {preview.error !== undefined && <p className="hint">None, as it stands.</p>}
         <ol>
-          {preview.data?.map((atMs) => (
+          {timesMs?.map((atMs) => (
             <li key={atMs}>
               <time dateTime={new Date(atMs).toISOString()}>{dateTime(atMs)}</time> <span className="hint">{ago(atMs)}</span>
             </li>
           ))}
         </ol>
+        {hasTurns && runsPerHour > 0 && costPerHourUsd !== null && (
+          <p className="hint">
+            About {money(costPerHourUsd)} an hour, if each run costs what this agent's last turns did ({runsPerHour.toPrecision(2)} runs an hour).
+          </p>
+        )}
       </div>
     </section>
   );

@@ -27,6 +27,10 @@ export interface ManualPlan {
 export interface Claiming {
   readonly bootId: string;
   readonly nowMs: number;
+  /** When this run of the daemon began, by the clock as it is now. */
+  readonly bootedAtMs: number;
+  /** The job begins at most once in this time, however often its schedule says so. */
+  readonly leastMs: number;
   /** Over which the jobs are spread. */
   readonly staggerWindowMs: number;
 }
@@ -35,8 +39,6 @@ export interface Claiming {
 export const lateMs = 60_000;
 /** Records of missed times that one claim writes; the last one stands for those beyond. */
 const maxSkipped = 1000;
-/** A job begins at most once in this time, however often its schedule says so. */
-const minSpacingMs = 1000;
 /** Runs of one job at once: they wait for one another in its conversation, in places that other jobs need. */
 export const maxOpenByHand = 4;
 
@@ -50,15 +52,18 @@ export function dueTime(job: { readonly id: string; readonly schedule: CronSched
  * What is to be done about a job that is due: the times that it missed collapse into one run, that of the last of them; each
  * other one gets a record that says so.
  */
-export function planClaim(job: Job, { bootId, nowMs, staggerWindowMs }: Claiming): ClaimPlan {
+export function planClaim(job: Job, { bootId, nowMs, bootedAtMs, leastMs, staggerWindowMs }: Claiming): ClaimPlan {
   const { row, schedule } = job;
   const firstMs = row.nextRunAtMs ?? nowMs;
   // With a window, what is due now may have had its turn a while ago; what came since has not had its own.
   const untilMs = Math.max(firstMs, nowMs - ((row.dueAtMs ?? firstMs) - firstMs));
-  const { scheduledForMs, missed, more } = collapse(schedule, firstMs, untilMs);
+  const { scheduledForMs, missed, more } = collapse(schedule, firstMs, untilMs, leastMs);
   const nextRunAtMs = nextRun(schedule, Math.max(nowMs, scheduledForMs));
   const dueAtMs = dueTime({ id: row.id, schedule }, nextRunAtMs, staggerWindowMs);
-  const trigger = missed.length > 0 || nowMs - Math.max(scheduledForMs, row.dueAtMs ?? 0) > lateMs ? 'catchup' : 'scheduled';
+  const wasDueMs = Math.max(scheduledForMs, row.dueAtMs ?? 0);
+  // While the daemon was down, or too busy; what its owner added since was not missed.
+  const isLate = nowMs - wasDueMs > lateMs || (wasDueMs < bootedAtMs && row.createdAtMs < bootedAtMs);
+  const trigger = isLate || missed.length > 0 ? 'catchup' : 'scheduled';
   const occurrence = occurrenceOf(job, { trigger, scheduledForMs, triggerClass: '', bootId, nowMs });
   return {
     occurrence,
@@ -68,7 +73,7 @@ export function planClaim(job: Job, { bootId, nowMs, staggerWindowMs }: Claiming
       revision: row.revision,
       state: schedule.kind === 'at' ? 'one_shot_claimed' : 'scheduled',
       nextRunAtMs,
-      dueAtMs: dueAtMs === null ? null : Math.max(dueAtMs, nowMs + minSpacingMs),
+      dueAtMs: dueAtMs === null ? null : Math.max(dueAtMs, nowMs + leastMs),
       highWaterMs: scheduledForMs,
       activeExecutionId: occurrence.executionId,
       claimedForMs: scheduledForMs,
@@ -135,8 +140,8 @@ interface Collapsed {
 }
 
 /** The last time of a schedule from its due one on, and those before it. */
-function collapse(schedule: CronSchedule, firstMs: number, untilMs: number): Collapsed {
-  const rows = schedule.kind === 'every' && schedule.everyMs < minSpacingMs ? 1 : maxSkipped;
+function collapse(schedule: CronSchedule, firstMs: number, untilMs: number, leastMs: number): Collapsed {
+  const rows = schedule.kind === 'every' && schedule.everyMs < leastMs ? 1 : maxSkipped;
   const times = [firstMs, ...runsBetween(schedule, firstMs, untilMs, rows)];
   const last = times.pop() ?? firstMs;
   if (times.length < rows) return { scheduledForMs: last, missed: times, more: false };

@@ -21,6 +21,13 @@ export const CronConfig = z.strictObject({
     .max(3_600_000)
     .default(0)
     .describe('Milliseconds over which recurring jobs are spread after their times, each by its id.'),
+  minIntervalMs: z
+    .int()
+    .min(1)
+    .max(86_400_000)
+    .default(10_000)
+    .describe('Least milliseconds between two runs of a job that a token without `admin` or `*`, or an agent, made.'),
+  adminMinIntervalMs: z.int().min(1).max(86_400_000).default(1_000).describe('The same for jobs that other tokens made.'),
   builtIn: z
     .strictObject({
       memoryLifecycle: builtIn(true, 'each night, memories that are over or beyond the limits go. Makes no model call.'),

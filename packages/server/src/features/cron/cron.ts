@@ -1,3 +1,4 @@
+import { allows } from '@gatehouse/contract';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
@@ -10,6 +11,7 @@ import { type ClaimPlan, type ManualPlan, planClaim, planManual } from './claim.
 import type { CronConfig } from './config.ts';
 import { type Job, parseJob } from './job.ts';
 import type { InputDeps } from './job-input.ts';
+import { leastIntervalMs } from './least-interval.ts';
 import { createCronMethods, type CronMethods } from './methods.ts';
 import { createReset } from './reset.ts';
 import { openIntents } from './reset-store.ts';
@@ -63,6 +65,8 @@ export function createCron(deps: CronDeps): Cron {
   const states = createStates({ enabled: config.enabled });
   /** Agents that have their built-in jobs. */
   const known = new Set(agents.list().map(({ id }) => id));
+  /** By the clock that nobody sets. */
+  const bootedAt = clock.monotonic();
   let tending: Promise<unknown> = Promise.resolve();
 
   const runner = createRunner({
@@ -72,7 +76,7 @@ export function createCron(deps: CronDeps): Cron {
     ended: (executionId) => scheduler.poke(executionId),
   });
   const scheduler = createScheduler({ db, clock, log, config, held: states.held, begin: beginDue });
-  const { reset, rollForward } = createReset({ db, bus, clock, states, reconcile: reconcileFor, poke: () => scheduler.poke() });
+  const { reset, rollForward } = createReset({ db, bus, clock, bootId, states, reconcile: reconcileFor, poke: () => scheduler.poke() });
   deps.durable.handle(cronWork, runner.handler, { ...running, gaveUp: runner.gaveUp });
 
   async function beginDue(row: JobRow): Promise<string | undefined> {
@@ -82,11 +86,19 @@ export function createCron(deps: CronDeps): Cron {
       states.fail(row.agentId, { code: 'snapshot_failed', errorKind: 'corrupt' });
       return undefined;
     }
-    const plan = planClaim(job, { bootId, nowMs: clock.now(), staggerWindowMs });
+    const nowMs = clock.now();
+    const bootedAtMs = nowMs - (clock.monotonic() - bootedAt);
+    const plan = planClaim(job, { bootId, nowMs, bootedAtMs, leastMs: leastOf(row), staggerWindowMs });
     if (!(await db.write(operations.claim, plan))) return undefined;
     runner.announceStart(plan.occurrence);
     deps.durable.wake(cronWork);
     return plan.occurrence.executionId;
+  }
+
+  /** The least interval of a job: that of whoever made it, as their token is now. */
+  function leastOf({ source, tokenId }: Pick<JobRow, 'source' | 'tokenId'>): number {
+    const scopes = deps.execute.identityOf(tokenId)?.scopes;
+    return leastIntervalMs(config, source === 'built_in' || (scopes !== undefined && allows(scopes, 'admin')));
   }
 
   async function beginManually(job: Job): Promise<string> {
@@ -155,6 +167,7 @@ export function createCron(deps: CronDeps): Cron {
     agents,
     states,
     reset,
+    leastOf,
     beginManually,
     beginDue,
     poke: () => scheduler.poke(),

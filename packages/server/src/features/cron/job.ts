@@ -35,8 +35,19 @@ export function parseJob(row: JobRow): Job | undefined {
 }
 
 /** As `cron.list` shows it. */
-export function viewOf({ row, schedule, payload, policies }: Job): CronJob {
-  return { id: row.id, name: row.name, agentId: row.agentId, source: row.source, schedule, lifecycle: lifecycleOf(row), payload, ...policies };
+export function viewOf({ row, schedule, payload, policies }: Job, leastMs: number): CronJob {
+  const isHeld = schedule.kind === 'every' && schedule.everyMs < leastMs;
+  return {
+    id: row.id,
+    name: row.name,
+    agentId: row.agentId,
+    source: row.source,
+    schedule,
+    ...(isHeld && { leastIntervalMs: leastMs }),
+    lifecycle: lifecycleOf(row),
+    payload,
+    ...policies,
+  };
 }
 
 function lifecycleOf(row: JobRow): CronLifecycle {

@@ -2,7 +2,7 @@ import { CronCounter, CronGateVerdict, type CronPolicies, CronPolicies as CronPo
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
@@ -14,6 +14,7 @@ import { dueTime } from './claim.ts';
 import type { CronConfig } from './config.ts';
 import { type Job, parseJob, viewOf } from './job.ts';
 import { checkJob, checkSchedule, type InputDeps, policiesFor, wrong } from './job-input.ts';
+import { checkInterval } from './least-interval.ts';
 import { listRuns, type RunRow } from './occurrence-store.ts';
 import { agentFor, reachOf } from './reach.ts';
 import { readStatus } from './reset-store.ts';
@@ -42,6 +43,8 @@ export interface CronMethodsDeps {
   readonly states: States;
   readonly reset: ReturnType<typeof createReset>['reset'];
   /** Begins an occurrence by hand, or what is due; the id of the execution. */
+  /** The least interval at which a job runs. */
+  readonly leastOf: (row: Pick<JobRow, 'source' | 'tokenId'>) => number;
   readonly beginManually: (job: Job) => Promise<string>;
   readonly beginDue: (row: JobRow) => Promise<string | undefined>;
   readonly poke: () => void;
@@ -92,6 +95,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       await admit(agentId);
       const nowMs = clock.now();
       const schedule = checkSchedule(request, nowMs, deps.input);
+      checkInterval(schedule, isAdmin(call), { config, nowMs });
       const policies = present(rest);
       checkJob({ agentId, payload, policies }, call, deps.input);
       const id = newId('cj');
@@ -130,7 +134,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
     'cron.list': async ({ agentId, offset, limit }, call) => {
       if (agentId !== undefined) agentFor(deps.agents, agentId, call);
       const { rows, total } = await db.read(listJobs, { ...reachOf(call), agentId, offset, limit });
-      return { jobs: rows.flatMap((row) => parseJob(row) ?? []).map(viewOf), total };
+      return { jobs: rows.flatMap((row) => parseJob(row) ?? []).map((job) => viewOf(job, deps.leastOf(job.row))), total };
     },
 
     'cron.update': async ({ jobId, jobName, ...changes }, call) => {
@@ -182,13 +186,13 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       };
     },
 
-    'cron.runs': async ({ jobName, limit, agentId }, call) => {
+    'cron.runs': async ({ jobId, jobName, limit, agentId }, call) => {
       if (agentId !== undefined) agentFor(deps.agents, agentId, call);
-      const { row } = await meant({ name: jobName, nameMayBeId: true, agentId }, call);
+      const { row } = await meant({ id: jobId, name: jobName, nameMayBeId: true, agentId }, call);
       return { runs: (await db.read(listRuns, { jobId: row.id, limit })).map(runView) };
     },
 
-    'cron.run': async ({ jobName, mode, agentId: wanted }, call) => {
+    'cron.run': async ({ jobId, jobName, mode, agentId: wanted }, call) => {
       if (mode === 'due') {
         const agentId = agentFor(deps.agents, wanted, call);
         await admit(agentId);
@@ -203,7 +207,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
         return { triggered: executionIds.length > 0, mode, resolvedAgentId: agentId, executionIds };
       }
       if (wanted !== undefined) agentFor(deps.agents, wanted, call);
-      const job = await meant({ name: jobName, nameMayBeId: true, agentId: wanted }, call);
+      const job = await meant({ id: jobId, name: jobName, nameMayBeId: true, agentId: wanted }, call);
       await admit(job.row.agentId);
       deps.agents.usable(job.row.agentId, call);
       const executionId = await deps.beginManually(job);
@@ -224,6 +228,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
     const { name, schedule: request, payload = job.payload, paused, ...policyChanges } = changes;
     const nowMs = clock.now();
     const schedule = request === undefined ? job.schedule : checkSchedule(request, nowMs, deps.input);
+    if (request !== undefined) checkInterval(schedule, isAdmin(call), { config, nowMs });
     const policies = merged(policiesFor(payload.kind, job.policies), policyChanges);
     // Whoever only pauses or moves a job is not told of a model that went away since.
     if (Object.values({ payload: changes.payload, ...policyChanges }).some((given) => given !== undefined))

@@ -16,6 +16,8 @@ test('the next times of a schedule are told over both transports, and no job is 
     expect(await client.call('cron.preview', { schedule, count: 2, fromMs })).toEqual({
       schedule: { ...schedule, tz: 'Europe/Berlin' },
       timesMs: [Date.parse('2026-03-28T01:30:00Z'), Date.parse('2026-03-29T01:00:00Z')],
+      runsPerHour: 2 / 24,
+      costPerHourUsd: null,
     });
   const { jobs } = await server.client.call('cron.list', {});
   expect(jobs.filter(({ source }) => source === 'authored')).toEqual([]);
@@ -44,4 +46,16 @@ test('a token without the scope is refused', async () => {
   const reader = await server.as(['api']);
   await expect(reader.call('cron.preview', { schedule })).rejects.toMatchObject({ code: 'insufficient_scope' });
   expect((await (await server.as(['rpc'])).call('cron.preview', { schedule, count: 1 })).timesMs).toHaveLength(1);
+});
+
+test('what a schedule may cost in an hour is told by the last turns of the agent', async () => {
+  await using priced = await startTestServer();
+  const every = { schedule: { kind: 'every', everyMs: 600_000 }, agentId: 'default' } as const;
+  expect(await priced.client.call('cron.preview', every)).toMatchObject({ runsPerHour: 6, costPerHourUsd: null });
+  await priced.client.call('agent.execute', { message: 'Hello' });
+  const { totalCost } = (await priced.client.call('session.status', {})).tokensUsed;
+  const { costPerHourUsd } = await priced.client.call('cron.preview', every);
+  expect(costPerHourUsd).toBeGreaterThan(0);
+  expect(costPerHourUsd).toBeCloseTo(6 * totalCost, 9);
+  await expect(priced.client.call('cron.preview', { ...every, agentId: 'nobody' })).rejects.toMatchObject({ code: 'not_found' });
 });

@@ -114,3 +114,13 @@ test('a reset waits for what runs, and for something that does not end it change
   await server.runs('slow');
   expect(await resetAll(server)).toMatchObject({ state: 'active', reactivated: true });
 });
+
+test('the digests that a reset returns are those that the next one asks for', async () => {
+  const server = await start({ config: { scheduler: {} }, cron: { builtIn: { memoryLifecycle: { enabled: true } } } });
+  await server.client.call('cron.add', { name: 'bell', schedule: hourly, payload: bell });
+  const { afterDigests } = await resetAll(server);
+  const { store, ledger } = await server.client.call('cron.status', {});
+  expect(afterDigests).toEqual({ store: store.digest, ledger: ledger.digest });
+  const again = await server.client.call('cron.reset', { target: 'store', expectedDigests: { store: afterDigests.store ?? null }, confirmed: true });
+  expect(again.afterDigests).toEqual({ store: (await server.client.call('cron.status', {})).store.digest });
+});

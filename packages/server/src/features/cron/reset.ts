@@ -6,15 +6,15 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
-import { parseJson } from '../../kernel/json.ts';
 import { countRunning } from './occurrence-store.ts';
-import { advanceReset, type Digests, partsOf, prepareReset, type ResetIntent } from './reset-store.ts';
+import { advanceReset, type Digests, partsOf, prepareReset, readStatus } from './reset-store.ts';
 import type { States } from './states.ts';
 
 export interface ResetDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
+  readonly bootId: string;
   readonly states: States;
   /** Puts the built-in jobs of an agent back. */
   readonly reconcile: (agentIds: readonly string[]) => Promise<void>;
@@ -28,7 +28,7 @@ const lookMs = 500;
 
 /** `cron.reset`: compare, archive, replace, complete; what begins is ended, if not by this daemon then by the next one. */
 export function createReset(deps: ResetDeps) {
-  const { db, bus, clock, states } = deps;
+  const { db, bus, clock, bootId, states } = deps;
 
   async function drain(agentId: string, signal: AbortSignal): Promise<void> {
     const untilMs = clock.now() + drainMs;
@@ -45,14 +45,8 @@ export function createReset(deps: ResetDeps) {
   }
 
   /** From whichever phase is recorded to the end. */
-  async function rollForward(agentId: string): Promise<ResetIntent | undefined> {
-    let last: ResetIntent | undefined;
-    for (let intent = await step(); intent !== null; intent = await step()) last = intent;
-    return last;
-
-    function step(): Promise<ResetIntent | null> {
-      return db.write(advanceReset, { agentId, atMs: clock.now() });
-    }
+  async function rollForward(agentId: string): Promise<void> {
+    while ((await db.write(advanceReset, { agentId, atMs: clock.now() })) !== null);
   }
 
   async function reset({ target, expectedDigests }: Params<'cron.reset'>, agentId: string, call: CallContext): Promise<ResultInput<'cron.reset'>> {
@@ -73,9 +67,11 @@ export function createReset(deps: ResetDeps) {
         throw error;
       }
       announceAudit(bus, audit);
-      const done = await rollForward(agentId);
+      await rollForward(agentId);
       repaired = true;
       await deps.reconcile([agentId]);
+      // The digests of what the next reset will find: the built-in jobs are back.
+      const left = await db.read(readStatus, { agentId, principalId: null, bootId });
       states.leaveMaintenance(agentId, true);
       const state = states.of(agentId);
       if (state !== 'disabled' && state !== 'ready' && state !== 'active') throw new Error(`a reset schedule is ${state}`);
@@ -84,7 +80,7 @@ export function createReset(deps: ResetDeps) {
         target,
         resolvedAgentId: agentId,
         beforeDigests: expected,
-        afterDigests: done?.afterJson == null ? {} : digestsFrom(done.afterJson),
+        afterDigests: Object.fromEntries(partsOf[target].map((part) => [part, left[part].digest])),
         state,
         reactivated: former === 'active' && state === 'active',
       };
@@ -95,16 +91,4 @@ export function createReset(deps: ResetDeps) {
   }
 
   return { reset, rollForward };
-}
-
-/** Written by us. */
-function digestsFrom(json: string): Digests {
-  const value: unknown = parseJson(json);
-  const read = (part: string) => (typeof value === 'object' && value !== null ? Reflect.get(value, part) : undefined);
-  const digests: Digests = {};
-  for (const part of partsOf.all) {
-    const digest: unknown = read(part);
-    if (typeof digest === 'string' || digest === null) digests[part] = digest;
-  }
-  return digests;
 }

@@ -34,6 +34,20 @@ export const findJobs = operation('cron.find', async (tx, { id, name, nameMayBeI
   });
 });
 
+/** US dollars of a turn of the agent, the mean of its last twenty with a known price; null when there is none. */
+export const averageTurnCost = operation('cron.turnCost', async (tx, { agentId }: { readonly agentId: string }): Promise<number | null> => {
+  const turns = await tx.build<{ nano: number }>((db) =>
+    db
+      .selectFrom('turn')
+      .select('cost_nano as nano')
+      .where('agent_id', '=', agentId)
+      .where('cost_nano', 'is not', null)
+      .orderBy('started_at_ms', 'desc')
+      .limit(20),
+  );
+  return turns.length === 0 ? null : turns.reduce((sum, { nano }) => sum + nano, 0) / turns.length / 1e9;
+});
+
 export interface JobPage extends JobReach {
   readonly agentId?: string | undefined;
   readonly offset: number;
@@ -63,4 +77,4 @@ export const jobsAfter = operation('cron.after', async (tx, input: { readonly af
   tx.build((db) => db.selectFrom('cron_job').select(jobColumns).where('id', '>', input.afterId).orderBy('id').limit(input.limit)),
 );
 
-export const cronSearchOperations = [findJobs, listJobs, jobsAfter];
+export const cronSearchOperations = [averageTurnCost, findJobs, listJobs, jobsAfter];

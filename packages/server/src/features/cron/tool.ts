@@ -23,7 +23,7 @@ export interface CronToolDeps {
 
 const { name, schedule, payload, sessionPolicy, toolPolicy } = contract['cron.add'].params.shape;
 const { shape: updateShape } = contract['cron.update'].params;
-const { jobName } = contract['cron.runs'].params.shape;
+const jobName = contract['cron.runs'].params.shape.jobName.unwrap();
 const limit = z.int().min(1).max(100).default(20);
 
 const Add = z.strictObject({

@@ -313,7 +313,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       backoffUntil,
       dueOf: (agentId) => due.get(agentId) ?? null,
       runningSince: coalescer.runningSince,
-      wake: (agentId, reason) => wake({ agentId, reason }),
+      wake: (agentId, reason) => wake({ agentId, reason, bypassSpacing: reason === 'manual' }),
       wakeMonitoring: () => (isClosing ? refused({ refusal: 'closing', message: 'The daemon is stopping' }) : order(undefined, { reason: 'wake' })),
     }),
     agentChanged,

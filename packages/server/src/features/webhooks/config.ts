@@ -15,6 +15,20 @@ const HeaderName = z
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'expected the name of a header')
   .transform((name) => name.toLowerCase());
 const Secret = z.string().min(32, 'expected at least 32 characters').meta({ secret: true });
+
+/** Refuses `headerName` next to a `signatureHeader` that says something else. */
+function refuseTwoHeaders(
+  { headerName, signatureHeader }: { readonly headerName?: string | undefined; readonly signatureHeader?: string | undefined },
+  context: z.RefinementCtx,
+): void {
+  if (headerName !== undefined && signatureHeader !== undefined && headerName !== signatureHeader)
+    context.addIssue({
+      code: 'custom',
+      path: ['headerName'],
+      message: `is an alias of signatureHeader, which is "${signatureHeader}"; set one of them`,
+    });
+}
+
 const Template = (max: number) => z.string().min(1).max(max);
 
 export const WebhookMapping = z
@@ -53,7 +67,8 @@ export const WebhookMapping = z
         'What counts as the same delivery within 24 hours: `exact`: id or timestamp, and body; `body`: the body alone; `signed`: signatures and ids of Standard Webhooks.',
       ),
     secret: Secret.optional().describe('In place of `webhooks.token`; begins with `whsec_` where `replay` is `signed`.'),
-    signatureHeader: HeaderName.optional().describe('In place of `webhooks.signatureHeader`.'),
+    signatureHeader: HeaderName.optional().describe('Overrides `webhooks.signatureHeader`.'),
+    headerName: HeaderName.optional().describe('Alias of `signatureHeader`.'),
     algorithm: Algorithm.optional().describe('In place of `webhooks.algorithm`.'),
     allowUnauthenticated: z
       .boolean()
@@ -64,6 +79,7 @@ export const WebhookMapping = z
     tools: ToolPolicy.optional().describe("Tools of its turns, within the agent's own."),
   })
   .superRefine((mapping, context) => {
+    refuseTwoHeaders(mapping, context);
     const refuse = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
     if (mapping.action === 'wake') {
       for (const key of ['sessionKey', 'model', 'timeoutSeconds', 'tools'] as const)
@@ -73,7 +89,7 @@ export const WebhookMapping = z
       if (mapping.secret === undefined) refuse('secret', 'is missing; `replay: signed` needs one that begins with whsec_');
       else if (!isSigningSecret(mapping.secret))
         refuse('secret', 'expected whsec_ followed by 24 to 64 bytes in base64, because `replay` is `signed`');
-      for (const key of ['signatureHeader', 'algorithm', 'dedupeKey'] as const)
+      for (const key of ['signatureHeader', 'headerName', 'algorithm', 'dedupeKey'] as const)
         if (mapping[key] !== undefined) refuse(key, 'has no use where `replay` is `signed`: Standard Webhooks lays it down');
       if (mapping.preset === 'github') refuse('replay', 'expected `exact` or `body`: GitHub signs in a way of its own');
     }
@@ -92,7 +108,8 @@ export const WebhooksConfig = z
       .default('/hooks')
       .describe('Where the routes begin.'),
     token: Secret.optional().describe('Shared secret of the signatures, at least 32 characters. Without it the strict route answers 401.'),
-    signatureHeader: HeaderName.default('x-webhook-signature').describe('Header of the signature: hex, bare or behind `sha256=`.'),
+    signatureHeader: HeaderName.optional().describe('Header of the signature: hex, bare or behind `sha256=`. Default: `x-webhook-signature`.'),
+    headerName: HeaderName.optional().describe('Alias of `signatureHeader`.'),
     timestampHeader: HeaderName.default('x-webhook-timestamp').describe('Header of the time of sending, in Unix seconds.'),
     maxAgeSec: z.int().min(1).max(86_400).default(300).describe('Seconds that a timestamp may be away from now.'),
     requireTimestamp: z
@@ -104,7 +121,19 @@ export const WebhooksConfig = z
       .default(false)
       .describe('The sender signs `<timestamp>.<body>` in place of the body, so that nobody else can renew the timestamp; it is then required.'),
     algorithm: Algorithm.default('sha256').describe('Hash of the HMAC.'),
-    maxBodyBytes: z.int().min(1024).max(26_214_400).default(262_144).describe('Largest body, in bytes; that of the github preset is 25 MiB.'),
+    maxBodyBytes: z
+      .int()
+      .min(1024)
+      .max(26_214_400)
+      .optional()
+      .describe('Largest body, in bytes. Default: `gateway.httpBodyLimitBytes`; the github preset takes up to 25 MiB.'),
+    rateLimit: z
+      .strictObject({
+        windowMs: z.int().min(100).max(86_400_000).optional().describe('Default: `gateway.rateLimit.windowMs`.'),
+        maxRequests: z.int().min(1).max(100_000_000).optional().describe('Default: ten times `gateway.rateLimit.maxRequests`.'),
+      })
+      .prefault({})
+      .describe('Webhooks that one address may send in a window. Those without a valid signature also count against `gateway.rateLimit`.'),
     presets: z
       .array(
         z
@@ -118,7 +147,8 @@ export const WebhooksConfig = z
       .describe('Ready mappings: `github`, `gmail`, each at the path of its name. Others are passed over, with a warning.'),
     mappings: z.array(WebhookMapping).max(500).default([]).describe('Rules in order; the first that matches takes the delivery.'),
   })
-  .superRefine(({ mappings }, context) => {
+  .superRefine(({ mappings, ...section }, context) => {
+    refuseTwoHeaders(section, context);
     for (const [index, { id }] of mappings.entries()) {
       const wrong = (message: string) => context.addIssue({ code: 'custom', path: ['mappings', index, 'id'], message });
       if (id === strictId) wrong(`is the id of the strict route's own rule; choose another one`);

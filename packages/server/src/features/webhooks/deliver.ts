@@ -29,6 +29,8 @@ export interface DeliverDeps {
   readonly acceptDelivery: Operation<DeliveryIntake, { readonly isNew: boolean; readonly isKnownBody: boolean }>;
   /** The conversation of a key in the partition of a principal. */
   readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof keyOf>) => ConversationTarget;
+  /** The key that a template rendered, from the session key that was made of it. */
+  readonly renderedKeyOf: (sessionKey: string) => string;
 }
 
 /** What is taken in, whether it came by the routes or an operator asks for it. */
@@ -61,6 +63,11 @@ export function createDeliver(deps: DeliverDeps) {
     return mapping.action === 'wake' ? undefined : deps.targetOf(agentId, principalId, keyOf(principalId, renderedKey));
   }
 
+  /** What log lines and lists name the conversation by; the printed key has `:` and `%` of the rendered one encoded. */
+  function keysOf(target: Pick<ConversationTarget, 'sessionKey'> | undefined) {
+    return target === undefined ? {} : { sessionKey: target.sessionKey, renderedKey: deps.renderedKeyOf(target.sessionKey) };
+  }
+
   async function take(delivery: Delivery): Promise<{ readonly id: string; readonly isKnownBody: boolean; readonly isNew: boolean }> {
     const { rule, agentId, target, message, row } = delivery;
     const { id: mappingId, action, wakeMode, messageTemplate } = rule.mapping;
@@ -91,11 +98,12 @@ export function createDeliver(deps: DeliverDeps) {
     };
     const added = await db.write(deps.acceptDelivery, intake);
     if (!added.isNew) return { id, ...added };
+    log.debug({ deliveryId: id, mapping: mappingId, agentId, ...keysOf(target) }, 'Webhook accepted');
     announceAudit(bus, auditOf(intake));
     announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: delivery.isPing ? 'ignored' : isWake ? 'done' : 'accepted' });
     if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);
     if (isWake) {
-      const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now' });
+      const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now', bypassSpacing: wakeMode !== 'next-heartbeat' });
       if (!admission.accepted && admission.status === 'refused')
         log.info({ mapping: mappingId, agentId, refusal: admission.refusal }, 'A webhook woke nobody');
     }
@@ -137,7 +145,7 @@ export function createDeliver(deps: DeliverDeps) {
     });
   }
 
-  return { agentOf, targetOf, take, accept };
+  return { agentOf, targetOf, keysOf, take, accept };
 }
 export type Deliver = ReturnType<typeof createDeliver>;
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { WebhookCall, WebhookIntake, WebhooksApi } from './api.ts';
-import type { WebhooksConfig } from './config.ts';
+import { strictId, type WebhooksConfig } from './config.ts';
 import { readOffThread } from './delivery-reader.ts';
 import { normalizePath, wantsPath } from './match.ts';
 import { githubBodyBytes } from './presets.ts';
@@ -34,15 +34,22 @@ export interface Proven {
   readonly traceId: string;
 }
 
-/** Bodies that are held at once, so that what strangers send takes a bounded part of memory; and of those the large ones. */
+/** Bodies that are held at once, so that what strangers send takes a bounded part of memory; and of those the large ones, which are not counted in bytes. */
 const maxBodies = 200;
+const maxHeldBytes = 52_428_800;
 const maxLargeBodies = 2;
 const retryAfterMs = 2_000;
 /** Headers that senders name a delivery by (decisions §6). */
 const idHeaders = ['x-github-delivery', 'webhook-id'];
 
+interface StrictCall extends WebhookCall {
+  readonly isStrict: boolean;
+}
+
 export interface IntakeDeps {
   readonly config: WebhooksConfig;
+  /** Largest body where the configuration of webhooks names none. */
+  readonly httpBodyLimitBytes: number;
   readonly rules: readonly Rule[];
   readonly clock: Clock;
   /** Commits what was proven, and what follows from it. */
@@ -50,56 +57,63 @@ export interface IntakeDeps {
 }
 
 /** The way of a request from its headers to a stored delivery; nothing of it is parsed before a signature has held. */
-export function createIntake({ config, rules, clock, accept }: IntakeDeps): WebhooksApi {
+export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept }: IntakeDeps): WebhooksApi {
+  const maxBodyBytes = config.maxBodyBytes ?? httpBodyLimitBytes;
   const strict = strictRule(config);
   const enabled = isEnabled(config);
   let bodies = 0;
+  let heldBytes = 0;
   let largeBodies = 0;
 
   /** The rules that the path is for, in order. */
-  function rulesFor({ path, isStrict }: WebhookCall): readonly Rule[] {
-    const normalized = normalizePath(path);
+  function rulesFor(normalized: string): readonly Rule[] {
     const found = enabled ? rules.filter(({ mapping }) => wantsPath(mapping.match, normalized)) : [];
-    return isStrict ? [...found, strict] : found;
+    return normalized === strictId ? [...found, strict] : found;
   }
 
   function open(call: WebhookCall): WebhookIntake {
-    if (call.isStrict && (!enabled || config.token === undefined)) throw badSignature();
-    const wanted = rulesFor(call);
+    const normalized = normalizePath(call.path);
+    const isStrict = normalized === strictId;
+    if (isStrict && (!enabled || config.token === undefined)) throw badSignature();
+    const wanted = rulesFor(normalized);
     if (wanted.length === 0) throw noMapping();
     // Which of several rules it is, the payload may say; until then any of their secrets opens the way to the next check.
     const claims = new Map<Rule, Claim>();
     for (const rule of wanted) {
-      const claim = call.isStrict && rule.policy.kind === 'none' ? undefined : readClaim(rule.policy, call.headers);
+      const claim = isStrict && rule.policy.kind === 'none' ? undefined : readClaim(rule.policy, call.headers);
       if (claim !== undefined) claims.set(rule, claim);
     }
     if (claims.size === 0) throw badSignature();
     const isGithub = [...claims].some(([{ mapping }, { signatures }]) => mapping.preset === 'github' && signatures.length > 0);
-    const bodyLimit = isGithub ? Math.max(githubBodyBytes, config.maxBodyBytes) : config.maxBodyBytes;
+    const bodyLimit = isGithub ? Math.max(githubBodyBytes, maxBodyBytes) : maxBodyBytes;
     const length = single(call.headers, 'content-length');
     // Whoever does not sign, or does not say how much will come, is held to the common limit.
-    const isLarge = length !== undefined && Number(length) > config.maxBodyBytes && Number(length) <= bodyLimit;
+    const isLarge = length !== undefined && Number(length) > maxBodyBytes && Number(length) <= bodyLimit;
+    const mayHold = isLarge ? 0 : Math.min(length === undefined ? maxBodyBytes : Number(length), maxBodyBytes);
     return {
-      bodyLimit: isLarge ? bodyLimit : config.maxBodyBytes,
+      isStrict,
+      bodyLimit: isLarge ? bodyLimit : maxBodyBytes,
       isLarge,
       async receive(read) {
-        if (bodies >= maxBodies || (isLarge && largeBodies >= maxLargeBodies))
+        if (bodies >= maxBodies || heldBytes + mayHold > maxHeldBytes || (isLarge && largeBodies >= maxLargeBodies))
           throw new AppError('unavailable', 'Too many deliveries arrive at the moment', { retryAfterMs });
         bodies += 1;
+        heldBytes += mayHold;
         if (isLarge) largeBodies += 1;
         try {
-          const proven = await prove(call, wanted, claims, await read());
+          const proven = await prove({ ...call, isStrict }, wanted, claims, await read());
           await accept(proven);
-          return { mapping: proven.rule.mapping.id };
+          return { mapping: proven.rule.mapping.id, isSigned: proven.rule.policy.kind !== 'none' };
         } finally {
           bodies -= 1;
+          heldBytes -= mayHold;
           if (isLarge) largeBodies -= 1;
         }
       },
     };
   }
 
-  async function prove(call: WebhookCall, wanted: readonly Rule[], claims: ReadonlyMap<Rule, Claim>, body: Buffer): Promise<Proven> {
+  async function prove(call: StrictCall, wanted: readonly Rule[], claims: ReadonlyMap<Rule, Claim>, body: Buffer): Promise<Proven> {
     const proven = new Set<Rule>();
     // Of one request, rules of one policy claim the same.
     const known = new Map<SignaturePolicy, boolean>();
@@ -129,7 +143,7 @@ export function createIntake({ config, rules, clock, accept }: IntakeDeps): Webh
     };
   }
 
-  return { path: config.path, open };
+  return { path: config.path, rateLimit: config.rateLimit, open };
 }
 
 function noMapping(): AppError {
@@ -147,7 +161,7 @@ function idIn({ headers }: WebhookCall): string | undefined {
 /** Headers that a template must not copy into a prompt or a key: credentials, and what proves a request. */
 const secretHeader = /auth|cookie|token|secret|signature|api-?key|password|credential/;
 
-function requestOf(call: WebhookCall, rules: readonly Rule[], body: Buffer, nowMs: number): DeliveryRequest {
+function requestOf(call: StrictCall, rules: readonly Rule[], body: Buffer, nowMs: number): DeliveryRequest {
   return {
     rules: rules.map(({ reading }) => reading),
     body,

@@ -61,7 +61,7 @@ export function createWebhookMethods(
 
     'webhooks.deliveries': async ({ mapping, state, limit, before }) => {
       const found = await db.read(listDeliveries, { mappingId: mapping, state, beforeId: before, sinceMs: sinceMs(), limit: limit + 1 });
-      return { deliveries: found.slice(0, limit).map(viewOf), hasMore: found.length > limit };
+      return { deliveries: found.slice(0, limit).map((row) => viewOf(row, deliver.keysOf)), hasMore: found.length > limit };
     },
 
     'webhooks.replay': async ({ deliveryId }, call) => {
@@ -116,6 +116,7 @@ export function createWebhookMethods(
         mapping: id,
         takenBy: takenBy?.mapping.id ?? null,
         sessionKey: target?.sessionKey ?? null,
+        renderedKey: deliver.keysOf(target).renderedKey ?? null,
         conversationRef: target?.ref ?? null,
         message: reading.message,
         senderId,
@@ -128,7 +129,7 @@ export function createWebhookMethods(
 /** What an operator runs is never taken for a repeat. */
 const rowOf = (call: CallContext) => ({ liveKey: null, remoteAddress: call.remoteAddress ?? null, traceId: call.traceId });
 
-function viewOf(row: Listed): ResultInput<'webhooks.deliveries'>['deliveries'][number] {
+function viewOf(row: Listed, keysOf: Deliver['keysOf']): ResultInput<'webhooks.deliveries'>['deliveries'][number] {
   const result = DeliveryResult.safeParse(row.result);
   return {
     deliveryId: row.id,
@@ -138,6 +139,7 @@ function viewOf(row: Listed): ResultInput<'webhooks.deliveries'>['deliveries'][n
     agentId: row.agentId,
     conversationRef: row.conversationRef,
     sessionKey: row.sessionKey,
+    renderedKey: (row.sessionKey === null ? undefined : keysOf({ sessionKey: row.sessionKey }).renderedKey) ?? null,
     senderId: row.senderId,
     message: row.message.slice(0, shownLength).toWellFormed(),
     bodyBytes: row.bodyBytes,

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { WebhookPayload } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
+import { issuesOf, sentenceOf } from '../../kernel/issues.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { PresetName } from './config.ts';
 import { type Match, wantsSource } from './match.ts';
@@ -72,6 +73,5 @@ function parseBody({ body, isForm, isStrict }: DeliveryRequest): unknown {
   if (!isStrict) return value;
   const parsed = WebhookPayload.safeParse(value);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new AppError('invalid_params', `Validation failed: ${issue?.path.join('.') || 'body'}: ${issue?.message ?? ''}`);
+  throw new AppError('invalid_params', sentenceOf(issuesOf(parsed.error)));
 }

@@ -4,6 +4,8 @@ import { normalizePath } from './match.ts';
 import type { ReadingRule } from './read-delivery.ts';
 import type { SignaturePolicy } from './signature.ts';
 
+const defaultHeader = 'x-webhook-signature';
+
 /** One rule with all defaults put in. */
 export interface Rule {
   readonly mapping: WebhookMapping;
@@ -77,7 +79,10 @@ function policyOf(mapping: WebhookMapping, config: WebhooksConfig): SignaturePol
   return {
     kind: 'hmac',
     secret,
-    header: mapping.signatureHeader ?? (isGithub ? 'x-hub-signature-256' : config.signatureHeader),
+    header:
+      mapping.signatureHeader ??
+      mapping.headerName ??
+      (isGithub ? 'x-hub-signature-256' : (config.signatureHeader ?? config.headerName ?? defaultHeader)),
     algorithm: mapping.algorithm ?? (isGithub ? 'sha256' : config.algorithm),
     // GitHub sends no time.
     ...(!isGithub && {

@@ -8,6 +8,7 @@ import type { Log } from '../../kernel/log.ts';
 import type { WorkHandler, WorkItem, WorkState } from '../durable/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import { announceDelivery } from './announce.ts';
+import type { Deliver } from './deliver.ts';
 import type { Rule } from './rules.ts';
 import { hasExpressions } from './template.ts';
 
@@ -39,13 +40,14 @@ export function createRunDelivery(deps: {
   readonly log: Log;
   readonly ruleOf: (mappingId: string) => Rule | undefined;
   readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly keysOf: Deliver['keysOf'];
 }): { readonly run: WorkHandler; readonly gaveUp: (item: WorkItem, errorKind: string) => Promise<void> } {
   function announce({ key: deliveryId }: WorkItem, { mappingId: mapping, target: { agentId } }: DeliveryWork, state: WorkState): void {
     announceDelivery(deps, { deliveryId, mapping, agentId, state });
   }
 
-  function failed({ key, id }: WorkItem, mappingId: string, errorKind: string): void {
-    deps.log.warn({ deliveryId: key, workId: id, mapping: mappingId, errorKind }, 'The turn of a webhook failed');
+  function failed({ key, id }: WorkItem, { mappingId, target }: DeliveryWork, errorKind: string): void {
+    deps.log.warn({ deliveryId: key, workId: id, mapping: mappingId, ...deps.keysOf(target), errorKind }, 'The turn of a webhook failed');
     deps.bus.emit('system:error', {
       source: 'webhooks',
       message: `Mapping ${mappingId}, delivery ${key}: ${errorKind}`,
@@ -58,7 +60,7 @@ export function createRunDelivery(deps: {
       const work = DeliveryWork.parse(item.payload);
       const { mapping } = deps.ruleOf(work.mappingId) ?? {};
       if (mapping === undefined) {
-        failed(item, work.mappingId, 'mapping_removed');
+        failed(item, work, 'mapping_removed');
         announce(item, work, 'failed');
         return { state: 'failed', errorKind: 'mapping_removed' };
       }
@@ -91,7 +93,11 @@ export function createRunDelivery(deps: {
         );
         if (!outcome.settled) return 'settled';
         announce(item, work, outcome.state);
-        if (outcome.state !== 'done' && outcome.state !== 'accepted') failed(item, mapping.id, outcome.failure?.kind ?? outcome.state);
+        deps.log.debug(
+          { deliveryId: item.key, workId, mapping: mapping.id, ...deps.keysOf(work.target), state: outcome.state },
+          'Webhook turn ended',
+        );
+        if (outcome.state !== 'done' && outcome.state !== 'accepted') failed(item, work, outcome.failure?.kind ?? outcome.state);
         return 'settled';
       } catch (error) {
         // What a busy or suspended agent refuses now it may take later; everything else is for the log of the work itself.
@@ -102,7 +108,7 @@ export function createRunDelivery(deps: {
     },
     async gaveUp(item, errorKind) {
       const work = DeliveryWork.parse(item.payload);
-      failed(item, work.mappingId, errorKind);
+      failed(item, work, errorKind);
       announce(item, work, 'failed');
     },
   };

@@ -14,6 +14,7 @@ it.each([
   ['{{a.b}} {{payload.a.b}} {{ a.b }}', 'deep deep deep'],
   ['{{list[0].n}} {{payload.list[1]}} {{list.1}}', '1 two two'],
   ['{{headers.x-event}} {{query.q}} {{path}} {{now}} {{payload.path}}', 'push asked github/push 2026-11-22T00:00:00.000Z own'],
+  ['{{headers.X-Event}} {{headers.X-EVENT}}', 'push push'],
   ['{{zero}} {{no}} {{with-dash}}', '0 false d'],
   ['{{a}} {{list}}', '{"b":"deep"} [{"n":1},"two"]'],
   ['[{{nothing}}{{missing}}{{a.b.c}}{{headers.none}}{{query}}{{headers}}]', '[]'],

@@ -79,7 +79,10 @@ function partsOf(expression: string): string[] | undefined {
 function lookUp(parts: readonly string[], context: TemplateContext): unknown {
   const [first = '', ...rest] = parts;
   if (rest.length === 0 && (first === 'path' || first === 'now')) return context[first];
-  if (first === 'headers' || first === 'query') return rest.length === 1 ? ownValue(context[first], rest[0] ?? '') : undefined;
+  const [name = ''] = rest;
+  // Vendors print header names in mixed case; they are case-insensitive (RFC 9110 §5.1).
+  if (first === 'headers') return rest.length === 1 ? ownValue(context.headers, name.toLowerCase()) : undefined;
+  if (first === 'query') return rest.length === 1 ? ownValue(context.query, name) : undefined;
   return valueAt(context.payload, first === 'payload' ? rest : parts);
 }
 

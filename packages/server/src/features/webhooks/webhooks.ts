@@ -11,6 +11,7 @@ import { deliveryKind, keptMs, maxKept, pruneDeliveries } from './store.ts';
 
 export interface WebhooksDeps extends DeliverDeps {
   readonly config: WebhooksConfig;
+  readonly httpBodyLimitBytes: number;
   readonly durable: DurableWork;
   readonly turns: Pick<TurnsApi, 'durable'>;
 }
@@ -26,9 +27,9 @@ export function createWebhooks(deps: WebhooksDeps) {
   const all = config.token === undefined ? rules : [...rules, strictRule(config)];
   const deliver = createDeliver(deps);
   const ruleOf = (mappingId: string) => all.find(({ mapping }) => mapping.id === mappingId);
-  const { run, gaveUp } = createRunDelivery({ ...deps, ruleOf });
+  const { run, gaveUp } = createRunDelivery({ ...deps, ruleOf, keysOf: deliver.keysOf });
   deps.durable.handle(deliveryKind, run, { ...deliveryLimits, gaveUp });
-  const intake: WebhooksApi = createIntake({ config, rules, clock, accept: deliver.accept });
+  const intake: WebhooksApi = createIntake({ config, httpBodyLimitBytes: deps.httpBodyLimitBytes, rules, clock, accept: deliver.accept });
 
   let pruning: Promise<void> = Promise.resolve();
   let cancelPrune = clock.after(firstPruneMs, prune);

@@ -154,6 +154,8 @@ describe('an asset', () => {
 test('without the web part there is neither', async () => {
   await using other = await startTestServer({ config: { gateway: { web: { enabled: false, distPath: join(dir, 'dist') } } } });
   for (const path of ['/', '/chat', '/assets/index-1.js']) expect((await ask(other.url, path, html)).status).toBe(404);
+  // What monitors probe stays.
+  for (const path of ['/health', '/api/health']) expect((await fetch(other.url + path)).status).toBe(200);
 });
 
 test('without a build the answer says how to make one', async () => {

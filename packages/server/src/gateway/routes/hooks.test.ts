@@ -354,6 +354,11 @@ describe('the strict route (C14)', () => {
       422,
       { error: expect.stringContaining('data') },
     ]);
+    expect(await answerOf(await sendSigned(server, 'webhook', { ...payload, more: 1 }))).toMatchObject([422, { error: 'more: unknown field' }]);
+    for (const same of ['WEBHOOK', 'webhook/', '%77ebhook']) {
+      expect((await send(server, same, JSON.stringify(payload))).status).toBe(401);
+      expect((await sendSigned(server, same, { ...payload, more: 1 })).status).toBe(422);
+    }
     expect((await sendSigned(server, 'webhook', '{')).status).toBe(400);
     expect((await send(server, 'webhook', JSON.stringify(payload))).status).toBe(401);
   });
@@ -370,11 +375,56 @@ describe('the strict route (C14)', () => {
 });
 
 describe('limits and statuses', () => {
+  it('a burst of signed webhooks passes the common rate limit, what is not signed counts against it', async () => {
+    const config: TestServerOptions['config'] = {
+      gateway: { rateLimit: { windowMs: 60_000, maxRequests: 5 } },
+      webhooks: { token, mappings: [{ id: 'beat', action: 'wake' }] },
+    };
+    await using own = await startTestServer({ config });
+    const burst = await Promise.all(Array.from({ length: 30 }, (_, i) => sendSigned(own, 'any', { i })));
+    expect(burst.map(({ status }) => status)).toEqual(Array(30).fill(200));
+    const statuses: number[] = [];
+    for (let i = 0; i < 7; i += 1) statuses.push((await send(own, 'any', '{}', { 'x-webhook-signature': sign('other') })).status);
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429]);
+    const limited = await sendSigned(own, 'any', {});
+    expect([limited.status, limited.headers.has('retry-after')]).toEqual([429, true]);
+  });
+
+  it('signed webhooks of one address have a limit of their own', async () => {
+    const rateLimit = { maxRequests: 2 };
+    await using own = await startTestServer({ config: { webhooks: { token, rateLimit, mappings: [{ id: 'beat', action: 'wake' }] } } });
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i += 1) statuses.push((await sendSigned(own, 'any', { i })).status);
+    expect(statuses).toEqual([200, 200, 429]);
+  });
+
+  it('an encoded path means the same as a plain one', async () => {
+    expect(await answerOf(await sendSigned(server, '%65x%61ct/', { key: 'encoded' }))).toEqual(received('exact'));
+    expect(await answerOf(await sendSigned(server, 'exact%2F', { key: 'encoded' }))).toMatchObject([404, { code: 'not_found' }]);
+  });
+
+  it('headerName names the header of the signature, of the section and of a mapping', async () => {
+    const mappings = [{ id: 'own', match: { path: 'own' }, headerName: 'X-Mapping' }, { id: 'rest' }];
+    await using named = await startTestServer({ config: { webhooks: { token, headerName: 'X-Section', mappings } } });
+    const statusOf = async (path: string, header: string) => (await send(named, path, '{}', { [header]: sign('{}') })).status;
+    expect(await statusOf('own', 'x-mapping')).toBe(200);
+    expect(await statusOf('rest', 'x-section')).toBe(200);
+    expect(await statusOf('rest', 'x-webhook-signature')).toBe(401);
+    expect(await statusOf('own', 'x-section')).toBe(401);
+  });
+
+  it('lists and log lines have the key as the template rendered it', async () => {
+    await sendSigned(server, 'exact', { key: 'order:7%' });
+    const [delivery] = await of(server, 'exact');
+    expect(delivery).toMatchObject({ renderedKey: 'order:7%', sessionKey: expect.stringMatching(/:webhook:order%3A7%25$/) });
+  });
+
   it('no mapping, other methods, too large, compressed', async () => {
     expect(await answerOf(await sendSigned(server, 'nowhere', {}))).toMatchObject([404, { error: 'No matching webhook mapping' }]);
     const got = await fetch(`${server.url}/hooks/exact`);
     expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST']);
-    expect((await sendSigned(server, 'exact', { text: 'x'.repeat(262_144) })).status).toBe(413);
+    expect((await sendSigned(server, 'exact', { text: 'x'.repeat(300_000), key: 'large' })).status).toBe(200);
+    expect((await sendSigned(server, 'exact', { text: 'x'.repeat(1_048_576) })).status).toBe(413);
     expect((await sendSigned(server, 'exact', '{}', { 'content-encoding': 'gzip' })).status).toBe(415);
     expect((await sendSigned(server, 'named', { source: 'x' })).status).toBe(200);
   });

@@ -13,26 +13,30 @@ const largeBytesPerSec = 1_048_576;
 
 /** `POST /hooks/webhook` and `POST /hooks/{path}` (http-gateway.md §4.8): 200 once the delivery is stored. */
 export function createHookRoutes({ webhooks }: { readonly webhooks: WebhooksApi }) {
-  const receive = async (call: HttpCall, path: string, isStrict: boolean): Promise<void> => {
+  const receive = async (call: HttpCall, path: string): Promise<void> => {
     const { search, remoteAddress, traceId, incoming } = call;
-    const intake = webhooks.open({ path, isStrict, headers: incoming.headersDistinct, search, remoteAddress, traceId });
-    const { mapping } = await intake.receive(() =>
-      readBody(call, intake.bodyLimit, intake.isLarge ? { wholeMs, bytesPerSec: largeBytesPerSec } : { wholeMs }),
-    );
-    const answer: z.output<typeof WebhookReceived> = { received: true, mapping };
-    sendJson(call, 200, answer);
+    let isSigned = false;
+    let isStrict = false;
+    try {
+      const intake = webhooks.open({ path, headers: incoming.headersDistinct, search, remoteAddress, traceId });
+      ({ isStrict } = intake);
+      const received = await intake.receive(() =>
+        readBody(call, intake.bodyLimit, intake.isLarge ? { wholeMs, bytesPerSec: largeBytesPerSec } : { wholeMs }),
+      );
+      ({ isSigned } = received);
+      const answer: z.output<typeof WebhookReceived> = { received: true, mapping: received.mapping };
+      sendJson(call, 200, answer);
+    } catch (error) {
+      // It was JSON and well signed; what is wrong is its shape.
+      if (isStrict && error instanceof AppError && error.code === 'invalid_params') call.failureStatus = 422;
+      throw error;
+    } finally {
+      if (!isSigned) call.charge?.();
+    }
   };
   return {
-    async strict(call: HttpCall): Promise<void> {
-      try {
-        await receive(call, 'webhook', true);
-      } catch (error) {
-        // It was JSON and well signed; what is wrong is its shape.
-        if (error instanceof AppError && error.code === 'invalid_params') call.failureStatus = 422;
-        throw error;
-      }
-    },
-    mapped: (call: HttpCall): Promise<void> => receive(call, call.params['path'] ?? '', false),
+    strict: (call: HttpCall): Promise<void> => receive(call, 'webhook'),
+    mapped: (call: HttpCall): Promise<void> => receive(call, call.params['path'] ?? ''),
   };
 }
 

@@ -5,7 +5,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { HttpCall } from '../http-call.ts';
-import { issuesOf, sentenceOf } from '../issues.ts';
+import { issuesOf, sentenceOf } from '../../kernel/issues.ts';
 import { pacedBody } from '../paced-body.ts';
 import { parseQuery } from '../query.ts';
 import { sendEmpty, sendJson } from '../reply.ts';

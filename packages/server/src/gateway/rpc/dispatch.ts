@@ -7,7 +7,8 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Handlers } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
 import { type RpcId, rpcFailure, toRpcError } from '../error-body.ts';
-import { issuesOf, sentenceOf } from '../issues.ts';
+import { issuesOf, sentenceOf } from '../../kernel/issues.ts';
+import { RefusedMessage } from './parse-messages.ts';
 
 export const maxBatch = 50;
 
@@ -110,9 +111,17 @@ export async function answer(
 
 /** The id to echo in a reply to a message that is not executed; undefined when it wants no reply. */
 export function replyId(message: unknown): RpcId | undefined {
+  if (message instanceof RefusedMessage) return message.id;
   return isRecord(message) && message['jsonrpc'] === '2.0' && typeof message['method'] === 'string' && !Object.hasOwn(message, 'id')
     ? undefined
     : idOf(message);
+}
+
+/** The id of the call that a notification `$/cancelRequest` cancels (as vscode-jsonrpc sends it); undefined for any other message. */
+export function cancelledId(message: unknown): RpcId | undefined {
+  if (!isRecord(message) || message['method'] !== '$/cancelRequest' || replyId(message) !== undefined) return undefined;
+  const { params } = message;
+  return isRecord(params) && isId(params['id']) ? params['id'] : undefined;
 }
 
 function isMethod(name: string): name is MethodName {
@@ -128,10 +137,12 @@ function isId(value: unknown): value is RpcId {
 }
 
 function idOf(message: unknown): RpcId {
+  if (message instanceof RefusedMessage) return message.id;
   return isRecord(message) && isId(message['id']) ? message['id'] : null;
 }
 
 function envelopeOf(message: unknown): Envelope {
+  if (message instanceof RefusedMessage) throw message.error;
   if (!isRecord(message)) throw new AppError('invalid_envelope', 'A request must be an object');
   const { jsonrpc, method, params, id } = message;
   if (jsonrpc !== '2.0') throw new AppError('invalid_envelope', 'jsonrpc must be "2.0"');

@@ -61,6 +61,19 @@ describe('POST /rpc', () => {
     });
   });
 
+  it('refuses what is valid JSON but not looked into alone, with its id', async () => {
+    const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+    const entry = (id: number, params: string) => `{"jsonrpc":"2.0","method":"system.ping","params":${params},"id":${id}}`;
+    const refusal = (id: number, words: string) => ({ id, error: { code: -32600, message: expect.stringContaining(words) } });
+    const batch = `[${entry(1, '{}')},${entry(2, '{"a":{"__proto__":{}}}')},${entry(3, `{"a":${deep(70)}}`)},${entry(4, '{}')}]`;
+    expect(await rpc(batch)).toMatchObject({
+      status: 200,
+      body: [{ id: 1, result: {} }, refusal(2, '__proto__'), refusal(3, 'more than 64 levels'), { id: 4, result: {} }],
+    });
+    expect(await rpc(entry(5, '{"__proto__":1}'))).toMatchObject({ status: 200, body: refusal(5, '__proto__') });
+    expect(await rpc(deep(300_000))).toMatchObject({ status: 200, body: [{ id: null, error: { code: -32600 } }] });
+  });
+
   it('keeps the order of a batch, leaves out notifications and answers bad entries in place', async () => {
     const { body } = await rpc([ping(1), ping(), 5, { jsonrpc: '2.0', method: 'no.such', id: 2 }, ping('three')]);
     expect(body).toMatchObject([
@@ -137,5 +150,13 @@ describe('POST /rpc', () => {
       { id: 3, result: {} },
       { id: 4, error: { code: -32000, data: { retryAfterMs: expect.any(Number) } } },
     ]);
+    expect(response.headers.get('ratelimit-remaining')).toBe('0');
+    await using roomy = await startGateway({ config: { rateLimit: { windowMs: 60_000, maxRequests: 60 } } });
+    const batch = await post(
+      `${roomy.address}/rpc`,
+      testTokens.all,
+      Array.from({ length: 50 }, (_, id) => ping(id)),
+    );
+    expect(batch.headers.get('ratelimit-remaining')).toBe('10');
   });
 });

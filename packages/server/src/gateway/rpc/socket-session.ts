@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
 import type { RpcReply } from '@gatehouse/contract';
 import type { RawData, WebSocket } from 'ws';
 import type { TokensApi } from '../../features/tokens/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { parseJson } from '../../kernel/json.ts';
 import { rpcFailure } from '../error-body.ts';
 import { SlidingWindow } from '../limits.ts';
-import { answer, type Dispatch, maxBatch, replyId } from './dispatch.ts';
+import { answer, cancelledId, type Dispatch, maxBatch, replyId } from './dispatch.ts';
+import { parseMessages } from './parse-messages.ts';
 
 /** Bytes of unread replies above which no further message is handled, and above which replies wait to be written. */
 const softBytes = 256 * 1024;
@@ -40,9 +39,8 @@ export class SocketSession {
   readonly #deps: SocketSessionDeps;
   #messages: SlidingWindow | undefined;
   #refusals: SlidingWindow | undefined;
-  /** What all calls of this socket listen to; made at the first. */
-  #gone: AbortController | undefined;
-  #inFlight = 0;
+  /** One for each running call; with the id of the call, by which its client may cancel it. */
+  readonly #running = new Map<AbortController, RpcReply['id'] | undefined>();
   #closing: { readonly code: number; readonly reason: string } | undefined;
   #alive = true;
   /** True while the client is behind with its replies. */
@@ -76,13 +74,13 @@ export class SocketSession {
       if (this.#socket.bufferedAmount > hardBytes) await new Promise<void>((resolve) => this.#waiting.push(resolve));
       this.#write(JSON.stringify(reply));
     }
-    if (this.#closing !== undefined && this.#inFlight === 0) this.#close();
+    if (this.#closing !== undefined && this.#running.size === 0) this.#close();
   }
 
   /** Answers running calls, takes no new ones, then closes; after `withinMs` in any case. */
   finish(code: number, reason: string, withinMs?: number): void {
     this.#closing ??= { code, reason };
-    if (this.#inFlight === 0) this.#close();
+    if (this.#running.size === 0) this.#close();
     else if (withinMs !== undefined) this.#cancelClose ??= this.#deps.clock.after(withinMs, () => this.#close());
   }
 
@@ -115,22 +113,17 @@ export class SocketSession {
     this.#cancelClose?.();
     this.#held = [];
     for (const wake of this.#waiting.splice(0)) wake();
-    (this.#gone ??= new AbortController()).abort();
+    for (const controller of this.#running.keys()) controller.abort();
   }
 
   /** What the features see of one call. */
-  #context(identity: Identity): CallContext {
-    if (this.#gone === undefined) {
-      this.#gone = new AbortController();
-      // Each running call listens to it, and so may whatever works for the call.
-      setMaxListeners(0, this.#gone.signal);
-    }
+  #context(identity: Identity, signal: AbortSignal): CallContext {
     const id = randomUUID().replaceAll('-', '');
     return {
       identity,
       traceId: id,
       requestId: `req_${id}`,
-      signal: this.#gone.signal,
+      signal,
       transport: 'websocket',
       remoteAddress: this.#remoteAddress,
     };
@@ -140,7 +133,7 @@ export class SocketSession {
     let payload: unknown;
     try {
       if (isBinary) throw new AppError('parse_error', 'Frames must be text');
-      payload = parseJson(textOf(data));
+      payload = parseMessages(textOf(data));
     } catch (error) {
       return this.#admit(null) ?? rpcFailure(error, noRequestId);
     }
@@ -151,18 +144,26 @@ export class SocketSession {
 
   async #one(message: unknown, identity: Identity): Promise<RpcReply | undefined> {
     const id = replyId(message);
-    const refused = this.#admit(id);
+    const cancelled = cancelledId(message);
+    const refused = this.#admit(id, cancelled !== undefined);
     if (refused !== undefined) return id === undefined ? undefined : refused;
-    this.#inFlight += 1;
+    if (cancelled !== undefined) return this.#cancel(cancelled);
+    const controller = new AbortController();
+    this.#running.set(controller, id);
     try {
-      return await this.#deps.dispatch(message, this.#context(identity));
+      return await this.#deps.dispatch(message, this.#context(identity, controller.signal));
     } finally {
-      this.#inFlight -= 1;
+      this.#running.delete(controller);
     }
   }
 
+  /** Aborts the running calls of an id; they still get their reply. An id that nothing runs under is passed over: its reply is under way. */
+  #cancel(cancelled: RpcReply['id']): undefined {
+    for (const [controller, id] of this.#running) if (id === cancelled) controller.abort();
+  }
+
   /** The reply that refuses one more message; undefined when it may run. Silence would leave the client hanging. */
-  #admit(id: RpcReply['id'] | undefined): RpcReply | undefined {
+  #admit(id: RpcReply['id'] | undefined, isCancel = false): RpcReply | undefined {
     const { clock, limits } = this.#deps;
     const now = clock.monotonic();
     this.#messages ??= new SlidingWindow(limits.maxMessages, limits.windowMs);
@@ -173,7 +174,7 @@ export class SocketSession {
       return rpcFailure(new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: waitMs }), noRequestId, id ?? null);
     }
     if (this.#closing !== undefined) return rpcFailure(new AppError('unavailable', 'The connection is being closed'), noRequestId, id ?? null);
-    if (this.#inFlight >= limits.maxInFlight) {
+    if (!isCancel && this.#running.size >= limits.maxInFlight) {
       return rpcFailure(
         new AppError('rate_limited', `More than ${limits.maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }),
         noRequestId,

@@ -244,6 +244,47 @@ describe('limits of a connection', () => {
     await expect.poll(() => fixture.gateway.connections()).toEqual({ http: 0, websocket: 0 });
   });
 
+  it('cancels a running call by $/cancelRequest, also when no further call may run', async () => {
+    const signals: AbortSignal[] = [];
+    await using fixture = await startGateway({
+      config: { wsMaxInFlight: 2 },
+      handlers: {
+        'system.ping': (_params, { signal }) => {
+          signals.push(signal);
+          return new Promise((resolve) => signal.addEventListener('abort', () => resolve({ pong: true, ts: 1 })));
+        },
+      },
+    });
+    const client = await open(fixture);
+    const send = (message: object) => client.socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+    const cancel = (id: unknown) => send({ method: '$/cancelRequest', params: { id } });
+    for (const id of ['slow', 2]) send({ method: 'system.ping', id });
+    await expect.poll(() => signals.length).toBe(2);
+    cancel('unknown');
+    cancel('slow');
+    expect(await client.next()).toMatchObject({ id: 'slow', result: { pong: true } });
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+    // Its call has been answered: nothing of another one is stopped, and as a request it is no method.
+    cancel('slow');
+    send({ method: '$/cancelRequest', params: { id: 2 }, id: 3 });
+    expect(await client.next()).toMatchObject({ id: 3, error: { code: -32601 } });
+    expect(signals[1]?.aborted).toBe(false);
+    cancel(2);
+    expect(await client.next()).toMatchObject({ id: 2 });
+    client.socket.close();
+  });
+
+  it('refuses what is valid JSON but not looked into alone', async () => {
+    await using fixture = await startGateway();
+    const client = await open(fixture);
+    client.socket.send('[{"jsonrpc":"2.0","method":"system.ping","id":1},{"jsonrpc":"2.0","method":"system.ping","params":{"__proto__":1},"id":2}]');
+    expect(await client.next()).toMatchObject([
+      { id: 1, result: {} },
+      { id: 2, error: { code: -32600 } },
+    ]);
+    client.socket.close();
+  });
+
   it('stops reading from a client that does not read, and cuts it (R16)', async () => {
     const big = 'x'.repeat(100_000);
     let now = 0;

@@ -173,6 +173,7 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
 
 const noWebhooks: WebhooksApi = {
   path: '/hooks',
+  rateLimit: {},
   open: () => {
     throw new AppError('not_found', 'No matching webhook mapping');
   },
