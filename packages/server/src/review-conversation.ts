@@ -1,5 +1,6 @@
 import { conversationsOf, holdsOutsideText, isStillThere, readReviewed } from './features/sessions/review-store.ts';
 import {
+  citeConversation,
   type KeptReview,
   markReviewed,
   markReviewFailed,
@@ -57,6 +58,7 @@ export const readReviewable = operation(
 export const keepReview = operation('memory.keepReview', async (tx, input: KeptReview): Promise<boolean> => {
   if (!(await isStillThere(tx, { ref: input.conversationRef, seq: input.toSeq, turnId: input.lastTurnId }))) return false;
   for (const memory of input.memories) await insertMemory(tx, memory);
+  for (const id of input.seenAgain) await citeConversation(tx, { id, conversationRef: input.conversationRef });
   await markReviewed(tx, input);
   return true;
 });

@@ -55,7 +55,7 @@ export type MemoryEntry = z.output<typeof MemoryEntry>;
 export const MemoryHit = z
   .strictObject({
     ...brief,
-    score: Score.describe('Reciprocal ranks of the lanes that took part, fused: it orders the results of one search.'),
+    score: Score.describe('Relevance, 0 to 1, from shared words and calibrated similarity: unrelated text scores near 0 with every embedder. Results are ordered by the fused ranks of both lanes.'),
     explain: z.strictObject({
       textRank: z.int().min(1).optional().describe('Place in the search by words; absent when none was found.'),
       vectorRank: z.int().min(1).optional().describe('Place in the search by meaning.'),
@@ -118,7 +118,7 @@ export const memory = {
       query: z.string().min(1).max(32_768),
       agentId: AgentId.optional(),
       limit: z.int().min(1).max(100).default(10),
-      minScore: Score.default(0),
+      minScore: Score.default(0).describe('Least relevance of a result.'),
       types: z.array(MemoryType).min(1).max(4).optional(),
       trust: z.array(MemoryTrust).min(1).max(3).optional(),
       tags: Tags.default([]).describe('An entry must have all of them.'),

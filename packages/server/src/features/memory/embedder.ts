@@ -7,6 +7,7 @@ import { ModelError } from '../../llm/model.ts';
 import type { ModelWork } from '../budgets/api.ts';
 import { createEmbeddingBreaker, type EmbeddingBreaker } from './embedding-breaker.ts';
 import { cacheVector, readCachedVector } from './embedding-cache-store.ts';
+import { calibrate, type Calibration, defaultCalibration, hashingCalibration, referenceTexts } from './relevance.ts';
 import { queryCharacters } from './text-query.ts';
 import { normalized, toBytes, toFloats } from './vector-signs.ts';
 
@@ -48,6 +49,8 @@ export interface MemoryEmbedder {
   readonly cache: { readonly entries: number; readonly hits: number; readonly misses: number; clear(): void };
   /** Numbers of each vector; undefined before the first. */
   readonly dimensions: number | undefined;
+  /** How its cosines become relevance; learned with the first vector of a query. */
+  readonly calibration: Calibration;
   /** Of length one; undefined when it fails or takes too long. */
   queryVector(query: QueryText): Promise<Float32Array | undefined>;
   /** Vectors of entries, without the cache. Fails as `ModelWork.embed` does. */
@@ -65,6 +68,8 @@ export function isAboutText(error: unknown): boolean {
   return error instanceof ModelError && (error.kind === 'bad_request' || error.kind === 'context_length');
 }
 
+const knownCalibration = (provider: string | undefined): Calibration | undefined => (provider === 'hashing' ? hashingCalibration : undefined);
+
 /** `onLength` hears when its vectors have another length than before. */
 export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, onLength: () => void): MemoryEmbedder | undefined {
   const { db, clock, log, embedder } = deps;
@@ -75,6 +80,8 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
   const vectors = new Map<string, Float32Array>();
   const lengths = new Set<number>();
   let dimensions: number | undefined;
+  /** Learned with the first query, and for vectors of another length once more. */
+  let calibration = knownCalibration(embedder.provider);
   let hits = 0;
   let misses = 0;
   let running = 0;
@@ -109,6 +116,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
       throw new ModelError('bad_response', `expected embeddings of ${dimensions} numbers, got ${length}`);
     lengths.add(length);
     dimensions = length;
+    calibration = knownCalibration(embedder?.provider);
     onLength();
   }
 
@@ -120,13 +128,21 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
     key: string,
   ): Promise<Float32Array | undefined> {
     const stored = keep ? await db.read(readCachedVector, { fingerprint: name, textHash }) : undefined;
-    let vector = stored === undefined ? undefined : toFloats(stored);
-    if (vector === undefined || !isCurrent(vector)) {
-      misses += 1;
+    const known = stored === undefined || !isCurrent(toFloats(stored)) ? undefined : toFloats(stored);
+    if (known === undefined) misses += 1;
+    else hits += 1;
+    // The first call for a query brings the reference texts along.
+    const references = calibration === undefined ? referenceTexts : [];
+    const texts = known === undefined ? [text, ...references] : references;
+    let vector = known;
+    if (texts.length > 0) {
       const { conversationRef, ...owner } = about;
-      const made = await embedTexts({ ...owner, ...(conversationRef !== undefined && { conversationRef }), texts: [text], signal: stopped });
-      vector = normalized(made[0] ?? new Float32Array(1));
-    } else hits += 1;
+      const made = await embedTexts({ ...owner, ...(conversationRef !== undefined && { conversationRef }), texts, signal: stopped });
+      const [first, ...others] = known === undefined ? made : [known, ...made];
+      vector = known ?? normalized(first ?? new Float32Array(1));
+      if (others.length > 0) calibration = calibrate(others.map(normalized));
+    }
+    if (vector === undefined) return undefined;
     keepInMemory(key, vector);
     if (keep)
       db.telemetry(cacheVector, { fingerprint: name, textHash, vector: toBytes(vector), usedAtMs: clock.now() }).catch((error: unknown) => {
@@ -152,6 +168,9 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
         return misses;
       },
       clear: () => vectors.clear(),
+    },
+    get calibration() {
+      return calibration ?? defaultCalibration;
     },
     embedTexts,
     async queryVector(query) {

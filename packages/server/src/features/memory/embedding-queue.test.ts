@@ -47,7 +47,7 @@ test('another embedder embeds everything anew, while the search goes on by words
     dataDir,
     model: 'second',
     async embed(work) {
-      if (work.texts.length > 1) await gates[batches++]?.promise;
+      if (work.texts[0]?.startsWith('the well number ') === true) await gates[batches++]?.promise;
       return hashingEmbed(work);
     },
   });

@@ -9,7 +9,6 @@ export interface Lanes {
 
 export interface Fused {
   readonly seq: number;
-  readonly score: number;
   readonly explain: MemoryExplanation;
 }
 
@@ -18,21 +17,17 @@ const vectorWeight = 1.5;
 /** Flattens the first ranks, so that one lane alone does not decide. */
 const rankOffset = 60;
 
-/** Reciprocal rank fusion, divided by what the first of every lane that took part would have. */
+/** Reciprocal rank fusion: entries of all lanes, best first. Ranks say nothing about relevance; see `relevance.ts`. */
 export function fuse({ text, vector }: Lanes): Fused[] {
-  const best = (textWeight + (vector === undefined ? 0 : vectorWeight)) / (rankOffset + 1);
   const fused = new Map<number, { score: number; explain: MemoryExplanation }>();
-  for (const [index, seq] of text.entries())
-    fused.set(seq, { score: textWeight / (rankOffset + index + 1) / best, explain: { textRank: index + 1 } });
+  for (const [index, seq] of text.entries()) fused.set(seq, { score: textWeight / (rankOffset + index + 1), explain: { textRank: index + 1 } });
   for (const [index, { seq, similarity }] of (vector ?? []).entries()) {
     const before = fused.get(seq);
     fused.set(seq, {
-      score: (before?.score ?? 0) + vectorWeight / (rankOffset + index + 1) / best,
+      score: (before?.score ?? 0) + vectorWeight / (rankOffset + index + 1),
       explain: { ...before?.explain, vectorRank: index + 1, vectorSimilarity: similarity },
     });
   }
   // Of equal ones the newer is first.
-  return [...fused]
-    .map(([seq, { score, explain }]) => ({ seq, score: Math.min(1, score), explain }))
-    .sort((a, b) => b.score - a.score || b.seq - a.seq);
+  return [...fused].sort(([a, one], [b, other]) => other.score - one.score || b - a).map(([seq, { explain }]) => ({ seq, explain }));
 }

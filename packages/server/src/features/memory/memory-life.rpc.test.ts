@@ -39,6 +39,7 @@ beforeAll(async () => {
         gone: { model: 'mock/mock-fast' },
         broken: { model: 'mock/mock-fast', memory: { review: { minMessages: 2 } } },
         doubled: { model: 'mock/mock-fast', memory: { review: { minMessages: 2 } } },
+        repeated: { model: 'mock/mock-fast', memory: { review: { minMessages: 2 } } },
       },
     },
   });
@@ -193,6 +194,33 @@ describe('memory.review', () => {
     expect(await review('reader')).toMatchObject({ conversationsReviewed: 1, duplicates: 1, admitted: 0 });
     expect(sent().messages.at(-1)?.content).toContain('The red door is broken');
     expect(sent().messages.at(-1)?.content).not.toContain('I am Ada');
+  });
+
+  test('a fact that several conversations tell cites them all, and is forgotten with the last of them', async () => {
+    const keys = ['again:1', 'again:2', 'again:3'];
+    for (const key of keys) {
+      await say('repeated', 'I am Ada and I drink green tea', key);
+      server.provider.queue(list('Ada drinks green tea'));
+      await review('repeated');
+    }
+    const [entry] = await entriesOf('repeated');
+    expect(entry).toMatchObject({ content: 'Ada drinks green tea', proofCount: 3 });
+    const forget = (sessionKey: string) => server.client.call('session.reset_conversation', { agentId: 'repeated', sessionKey, memory: true });
+    await forget('again:1');
+    expect(await entriesOf('repeated')).toMatchObject([{ content: 'Ada drinks green tea', proofCount: 2 }]);
+    await forget('again:3');
+    expect(await entriesOf('repeated')).toMatchObject([{ proofCount: 1 }]);
+    await forget('again:2');
+    expect(await entriesOf('repeated')).toEqual([]);
+  });
+
+  test('what was stored on purpose is not forgotten with a conversation that told it again', async () => {
+    await remember('repeated', 'The gate code is on the blue card');
+    await say('repeated', 'The gate code is on the blue card', 'again:4');
+    server.provider.queue(list('The gate code is on the blue card'));
+    expect(await review('repeated')).toMatchObject({ duplicates: 1 });
+    await server.client.call('session.reset_conversation', { agentId: 'repeated', sessionKey: 'again:4', memory: true });
+    expect(await entriesOf('repeated')).toMatchObject([{ content: 'The gate code is on the blue card', proofCount: 0 }]);
   });
 
   test('takes so many conversations at a time', async () => {

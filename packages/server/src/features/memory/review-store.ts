@@ -35,6 +35,8 @@ export interface ReviewFailure extends MarkRow {
 /** What a review found. */
 export interface KeptReview extends ReviewFailure {
   readonly memories: readonly MemoryInput[];
+  /** Entries that say what the conversation said again. */
+  readonly seenAgain: readonly string[];
 }
 
 /** How far a conversation was reviewed. */
@@ -122,4 +124,34 @@ const dropMark = query<{ conversationRef: string }>(({ db, p }) =>
 /** Forgets how far a conversation was reviewed: one that is cleared begins at its first message again. Part of what deletes or clears it. */
 export async function dropReviewMark(tx: Tx, conversationRef: string): Promise<void> {
   await tx.run(dropMark, { conversationRef });
+}
+
+const entryOf = query<{ id: string }, { conversationRef: string | null; proofCount: number }>(({ db, p }) =>
+  db.selectFrom('memory').select(['conversation_ref as conversationRef', 'proof_count as proofCount']).where('id', '=', p('id')),
+);
+const isCited = query<{ id: string; conversationRef: string }, { id: number }>(({ db, p }) =>
+  db.selectFrom('memory_source').select('id').where('derived_id', '=', p('id')).where('conversation_ref', '=', p('conversationRef')),
+);
+const cite = query<{ id: string; conversationRef: string }>(({ db, p }) =>
+  db.insertInto('memory_source').values({ derived_id: p('id'), source_id: null, conversation_ref: p('conversationRef') }),
+);
+const prove = query<{ id: string; proofs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('memory')
+    .set({ proof_count: sql`proof_count + ${p('proofs')}`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
+    .where('id', '=', p('id')),
+);
+
+/**
+ * Adds a conversation to the sources of an entry; its own conversation becomes the first of them. An entry that came from no
+ * conversation stays as it is: forgetting a conversation must not delete what somebody stored on purpose.
+ */
+export async function citeConversation(tx: Tx, { id, conversationRef }: { readonly id: string; readonly conversationRef: string }): Promise<void> {
+  const entry = await tx.get(entryOf, { id });
+  if (entry === undefined || (entry.conversationRef === null && entry.proofCount === 0)) return;
+  if (entry.conversationRef === conversationRef || (await tx.get(isCited, { id, conversationRef })) !== undefined) return;
+  const own = entry.proofCount === 0 ? entry.conversationRef : null;
+  if (own !== null) await tx.run(cite, { id, conversationRef: own });
+  await tx.run(cite, { id, conversationRef });
+  await tx.run(prove, { id, proofs: own === null ? 1 : 2 });
 }

@@ -128,15 +128,18 @@ async function reviewOne(
     return 'failed';
   }
   const memories: MemoryInput[] = [];
+  const seenAgain = new Set<string>();
   let { rejected } = parsed;
   let duplicates = 0;
   for (const candidate of parsed.candidates) {
     const memory = toMemory(deps, agent, conversation, text.outside, candidate);
+    const known = memory === undefined ? undefined : await findKnown(deps, agent, memory, memories, signal);
     if (memory === undefined) rejected += 1;
-    else if (await isKnown(deps, agent, memory, memories, signal)) duplicates += 1;
-    else memories.push(memory);
+    else if (known === undefined) memories.push(memory);
+    else duplicates += 1;
+    if (known?.id !== undefined) seenAgain.add(known.id);
   }
-  const kept = await db.write(deps.operations.keep, { ...mark, memories, atMs: clock.now() });
+  const kept = await db.write(deps.operations.keep, { ...mark, memories, seenAgain: [...seenAgain], atMs: clock.now() });
   if (!kept) return 'gone';
   return { extracted: parsed.candidates.length + parsed.rejected, duplicates, rejected, admitted: memories.length };
 }
@@ -187,11 +190,20 @@ function toMemory(
   };
 }
 
-/** Whether the agent knows it already, from a source that is trusted as much: what an outsider said first must not keep out what was learned. */
-async function isKnown(deps: ReviewDeps, agent: Agent, memory: MemoryInput, found: readonly MemoryInput[], signal: AbortSignal): Promise<boolean> {
+/**
+ * Finds what the agent knows already from a source that is trusted as much: what an outsider said first must not keep out what was
+ * learned. Without an id it is among `found`, of the same conversation.
+ */
+async function findKnown(
+  deps: ReviewDeps,
+  agent: Agent,
+  memory: MemoryInput,
+  found: readonly MemoryInput[],
+  signal: AbortSignal,
+): Promise<{ readonly id?: string } | undefined> {
   const threshold = agent.config.memory.review.dedupThreshold;
   const words = foldWords(memory.content);
-  if (found.some((other) => saysTheSame(words, foldWords(other.content), undefined, threshold))) return true;
+  if (found.some((other) => saysTheSame(words, foldWords(other.content), undefined, threshold))) return {};
   const near = await deps.search({
     text: memory.content,
     agentId: agent.id,
@@ -203,5 +215,10 @@ async function isKnown(deps: ReviewDeps, agent: Agent, memory: MemoryInput, foun
     ...(memory.conversationRef !== null && { bookedConversation: memory.conversationRef }),
     signal,
   });
-  return near.some(({ entry, explain }) => saysTheSame(words, foldWords(entry.content), explain.vectorSimilarity, threshold));
+  const same = near.filter(({ entry, explain }) => saysTheSame(words, foldWords(entry.content), explain.vectorSimilarity, threshold));
+  // Not one that was folded into a derived one, nor one that is trusted otherwise: an outsider proves nothing that was learned.
+  const known = same.find(
+    ({ entry }) => entry.consolidatedAtMs === undefined && entry.principalId === memory.principalId && entry.trustLevel === memory.trustLevel,
+  );
+  return known === undefined ? (same.length > 0 ? {} : undefined) : { id: known.entry.id };
 }

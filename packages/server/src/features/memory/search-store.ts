@@ -2,8 +2,10 @@ import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import type { MemoryExplanation } from './api.ts';
 import { fuse } from './fuse.ts';
 import { advanceIndex, buildIndex } from './index-store.ts';
+import { type Calibration, relevance, textRelevance, vectorRelevance } from './relevance.ts';
 import { allowed, hasTags, matchOf, type SearchFilter } from './search-filter.ts';
 import { type CitingRow, readRows } from './store.ts';
+import { isContentWord, queryWords } from './text-query.ts';
 import { dot, rotate, signWords, toFloats } from './vector-signs.ts';
 
 export interface SearchInput {
@@ -11,8 +13,9 @@ export interface SearchInput {
   /** Letters and digits only; none: no text lane. */
   readonly words: readonly string[];
   /** Of the query, of length one, and the embedder that made it; absent: no vector lane. */
-  readonly vector?: { readonly fingerprint: string; readonly values: Float32Array };
+  readonly vector?: { readonly fingerprint: string; readonly values: Float32Array; readonly calibration: Calibration };
   readonly limit: number;
+  /** Least relevance of a result. */
   readonly minScore: number;
 }
 
@@ -24,6 +27,7 @@ export interface Found {
 
 export interface FoundRow {
   readonly row: CitingRow;
+  /** Relevance, 0 to 1. */
   readonly score: number;
   readonly explain: MemoryExplanation;
 }
@@ -50,12 +54,18 @@ const countMatches = query<{ match: string }, { matches: number }>(({ db, sql, p
 }));
 const lastSeq = query<object, { seq: number }>(({ db, sql }) => db.selectFrom('memory').select(sql<number>`coalesce(max(seq), 1)`.as('seq')));
 
+interface TextHit {
+  readonly seq: number;
+  /** Content words of the query that the entry holds. */
+  readonly matched: number;
+}
+
 /**
  * Entries with some of the words, best first: a rare word counts for more than a common one, and so does a hit in a short
  * entry. As BM25, without the number of occurrences: its own function reads every match of every word, and those of common
  * words are half of all entries. Here the rarest words come first, and each reads a bounded number of rows.
  */
-async function textLane(tx: Tx, { words, filter }: SearchInput, count: number): Promise<number[]> {
+async function textLane(tx: Tx, { words, filter }: SearchInput, count: number): Promise<TextHit[]> {
   const counted: { readonly word: string; readonly matches: number }[] = [];
   for (const word of words) {
     const matches = (await tx.get(countMatches, { match: `body:"${word}"` }))?.matches ?? 0;
@@ -63,7 +73,7 @@ async function textLane(tx: Tx, { words, filter }: SearchInput, count: number): 
   }
   counted.sort((a, b) => a.matches - b.matches);
   const entries = (await tx.get(lastSeq, {}))?.seq ?? 1;
-  const found = new Map<number, { weight: number; readonly bytes: number }>();
+  const found = new Map<number, { weight: number; matched: number; readonly bytes: number }>();
   let left = rowsPerQuery;
   let ofAll = 0;
   for (const { word } of counted) {
@@ -76,24 +86,28 @@ async function textLane(tx: Tx, { words, filter }: SearchInput, count: number): 
     const within = (rows.length * entries) / span;
     const weight = Math.log(1 + (Math.max(entries - within, 0) + 0.5) / (within + 0.5));
     ofAll += weight;
+    const says = isContentWord(word) ? 1 : 0;
     for (const { seq, bytes } of rows) {
       const before = found.get(seq);
-      if (before === undefined) found.set(seq, { weight, bytes });
-      else before.weight += weight;
+      if (before === undefined) found.set(seq, { weight, matched: says, bytes });
+      else {
+        before.weight += weight;
+        before.matched += says;
+      }
     }
   }
   if (counted.length > 1) {
     const words = counted.map(({ word }) => word);
-    for (const { seq, bytes } of await matchingRows(tx, filter, words, rowsOfAll)) found.set(seq, { weight: ofAll, bytes });
+    const matched = words.filter(isContentWord).length;
+    for (const { seq, bytes } of await matchingRows(tx, filter, words, rowsOfAll)) found.set(seq, { weight: ofAll, matched, bytes });
   }
   let bytes = 0;
   for (const entry of found.values()) bytes += entry.bytes;
   const average = bytes / found.size;
   return [...found]
-    .map(([seq, entry]) => ({ seq, score: entry.weight / (1 + 0.3 * Math.min(8, entry.bytes / average)) }))
+    .map(([seq, { weight, matched, bytes: size }]) => ({ seq, matched, score: weight / (1 + 0.3 * Math.min(8, size / average)) }))
     .sort((a, b) => b.score - a.score || b.seq - a.seq)
-    .slice(0, count)
-    .map(({ seq }) => seq);
+    .slice(0, count);
 }
 
 function matchingRows(tx: Tx, filter: SearchFilter, words: readonly string[], limit: number): Promise<{ seq: number; bytes: number }[]> {
@@ -134,26 +148,36 @@ function vectorsOf(tx: Tx, seqs: readonly number[], { tags }: SearchFilter, fing
   }));
 }
 
-/** For the search thread: both lanes, fused. Nothing that the filter excludes takes a place in a lane. */
+/**
+ * For the search thread: both lanes, in the order of their fused ranks, each entry with its relevance. Nothing that the filter
+ * excludes takes a place in a lane.
+ */
 export const searchMemories = operation('memory.search', async (tx, input: SearchInput): Promise<Found> => {
   const count = Math.max(laneLength, input.limit * 2);
   const text = await textLane(tx, input, count);
   const vector = input.vector === undefined ? undefined : await vectorLane(tx, input, input.vector, count);
-  const best = fuse({ text, vector: vector?.ranked })
-    .filter(({ score }) => score >= input.minScore)
-    .slice(0, input.limit);
+  const ranked = fuse({ text: text.map(({ seq }) => seq), vector: vector?.ranked });
   const rows = new Map(
     (
       await readRows(
         tx,
-        best.map(({ seq }) => seq),
+        ranked.map(({ seq }) => seq),
       )
     ).map((row) => [row.seq, row]),
   );
-  const found = best.flatMap(({ seq, ...rank }) => {
+  const matched = new Map(text.map((hit) => [hit.seq, hit.matched]));
+  const asked = input.words.filter(isContentWord).length;
+  const found: FoundRow[] = [];
+  for (const { seq, explain } of ranked) {
+    if (found.length === input.limit) break;
     const row = rows.get(seq);
-    return row === undefined ? [] : [{ row, ...rank }];
-  });
+    if (row === undefined) continue;
+    const byText = textRelevance({ matched: matched.get(seq) ?? 0, asked, held: queryWords(row.content).filter(isContentWord).length });
+    const byVector =
+      input.vector === undefined || explain.vectorSimilarity === undefined ? 0 : vectorRelevance(explain.vectorSimilarity, input.vector.calibration);
+    const score = relevance(byText, byVector);
+    if (score >= input.minScore) found.push({ row, score, explain });
+  }
   return { found, complete: vector?.complete ?? true };
 });
 

@@ -4,6 +4,7 @@ import type { Log } from '../../kernel/log.ts';
 import type { MemoryQuery } from './api.ts';
 import { fingerprintOf, type MemoryEmbedder } from './embedder.ts';
 import { buildIndex, type SignsOf } from './index-store.ts';
+import { defaultCalibration } from './relevance.ts';
 import { type Found, searchMemories } from './search-store.ts';
 import { everybody } from './store.ts';
 import { queryWords } from './text-query.ts';
@@ -60,7 +61,8 @@ export function createMemorySearch(deps: {
         atMs: clock.now(),
       },
       words: queryWords(query.text),
-      ...(values !== undefined && fingerprint !== undefined && { vector: { fingerprint, values } }),
+      ...(values !== undefined &&
+        fingerprint !== undefined && { vector: { fingerprint, values, calibration: embedder?.calibration ?? defaultCalibration } }),
       limit: Math.min(query.limit, maxLimit),
       minScore: query.minScore ?? 0,
     });

@@ -28,3 +28,6 @@ export function queryWords(text: string): string[] {
   }
   return [...words];
 }
+
+/** Words of a query that say something: a single letter is what is left of a contraction. */
+export const isContentWord = (word: string): boolean => !/^\p{Script=Latin}$/u.test(word);

@@ -46,6 +46,7 @@ export interface OpenedMemory extends Memory {
 export async function openMemory(options: {
   readonly clock: Clock;
   readonly embed?: Embed | 'none';
+  readonly provider?: string;
   readonly model?: string;
   readonly dataDir?: string;
   readonly operations?: readonly Operation<never, unknown>[];
@@ -75,7 +76,7 @@ export async function openMemory(options: {
     clock: options.clock,
     log: silentLog,
     agents,
-    embedder: embed === 'none' ? undefined : { provider: 'test', model: options.model ?? 'hashing' },
+    embedder: embed === 'none' ? undefined : { provider: options.provider ?? 'test', model: options.model ?? 'hashing' },
     embed: embed === 'none' ? () => Promise.reject(new Error('not configured')) : embed,
   });
   const explain = (text: string, more: Partial<MemoryQuery> = {}) =>
