@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { storeMemory } from '../../packages/server/src/features/memory/browse-store.ts';
 import { createMemory } from '../../packages/server/src/features/memory/memory.ts';
+import { defaultCalibration } from '../../packages/server/src/features/memory/relevance.ts';
 import { searchMemories } from '../../packages/server/src/features/memory/search-store.ts';
 import { createCorpus, denseVector, embedWith } from '../../packages/server/src/features/memory/testing/corpus.ts';
 import { dot, normalized } from '../../packages/server/src/features/memory/vector-signs.ts';
@@ -203,7 +204,7 @@ async function vectorLane(
   const { found, complete } = await db.search(searchMemories, {
     filter: { agentId, principalId, types: undefined, trust: undefined, tags: [], includeDerivedSources: true, atMs: 0 },
     words: [],
-    vector: { fingerprint: `bench/${vectors}/${dimensions}`, values: normalized(vectorOf(question)) },
+    vector: { fingerprint: `bench/${vectors}/${dimensions}`, values: normalized(vectorOf(question)), calibration: defaultCalibration },
     limit: 10,
     minScore: 0,
   });

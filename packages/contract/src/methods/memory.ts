@@ -55,7 +55,9 @@ export type MemoryEntry = z.output<typeof MemoryEntry>;
 export const MemoryHit = z
   .strictObject({
     ...brief,
-    score: Score.describe('Relevance, 0 to 1, from shared words and calibrated similarity: unrelated text scores near 0 with every embedder. Results are ordered by the fused ranks of both lanes.'),
+    score: Score.describe(
+      'Relevance, 0 to 1, from shared words and calibrated similarity: unrelated text scores near 0 with every embedder. Results are ordered by the fused ranks of both lanes.',
+    ),
     explain: z.strictObject({
       textRank: z.int().min(1).optional().describe('Place in the search by words; absent when none was found.'),
       vectorRank: z.int().min(1).optional().describe('Place in the search by meaning.'),

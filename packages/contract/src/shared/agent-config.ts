@@ -52,7 +52,12 @@ export const AgentMemory = z
         enabled: z.boolean().default(true).describe('Puts what is found about a message in front of it, fenced, for the model alone.'),
         maxResults: z.int().min(1).max(50).default(5).describe('Memories per turn.'),
         maxTokens: z.int().min(128).max(32_768).default(1000).describe('Tokens that they may take together, the fence included.'),
-        minScore: z.number().min(0).max(1).default(0.3).describe("Relevance (0 to 1) below which a memory is left out. Unrelated text scores near 0."),
+        minScore: z
+          .number()
+          .min(0)
+          .max(1)
+          .default(0.3)
+          .describe('Relevance (0 to 1) below which a memory is left out. Unrelated text scores near 0.'),
         trust: RecallTrust.default(['system', 'learned']).describe(
           'Levels that are recalled. With `external` the agent reads text of outsiders again and again, marked as untrusted; what it then learns is `external` too.',
         ),
