@@ -77,6 +77,13 @@ export type EmbeddingConfig = z.output<typeof EmbeddingConfig>;
 export const ModelsConfig = z.strictObject({
   default: ModelName.optional().describe('Model of agents that name none.'),
   discover: z.boolean().default(true).describe('Look for API keys in the environment and for local model servers when no provider is configured.'),
+  maxAnswerBytes: z
+    .int()
+    .min(1024)
+    .default(8_388_608)
+    .describe(
+      'The longest answer of a provider that is taken, text and tool arguments together. Below it, 16 bytes for each token that was asked for and at least 1 MiB. A longer one is cut off there: the connection is closed and the turn ends with what there is, as `provider_degraded`.',
+    ),
   cooldownMs: z.int().min(0).default(60_000).describe('First pause after a provider refused its key or asked to wait; grows fivefold up to an hour.'),
 });
 export type ModelsConfig = z.output<typeof ModelsConfig>;

@@ -79,6 +79,7 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
     clientOf,
     keyNameOf: (id) => found.find((provider) => provider.id === id)?.keyName ?? '',
     states,
+    maxAnswerBytes: modelsConfig.maxAnswerBytes,
     bus,
     clock,
   });

@@ -23,6 +23,7 @@ const mayFallBack: Readonly<Record<ModelErrorKind, boolean>> = {
   network: true,
   timeout: true,
   bad_response: true,
+  oversized: true,
   bad_request: false,
   context_length: false,
   aborted: false,
@@ -40,6 +41,7 @@ export interface GenerateDeps {
   readonly states: ProviderStates;
   readonly bus: EventBus;
   readonly clock: Clock;
+  readonly maxAnswerBytes: number;
 }
 
 type Call = Parameters<Models['generate']>[0];
@@ -87,7 +89,7 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     call.onAttempt({ model, usage, latencyMs: clock.monotonic() - begun, startedAtMs, ...how, ...(responseId === undefined ? {} : { responseId }) });
   let result: ModelResult;
   try {
-    const request: ModelRequest = { ...call.request, ...boundFor(model, call), model };
+    const request: ModelRequest = { ...call.request, ...boundFor(model, call), model, maxAnswerBytes: deps.maxAnswerBytes };
     result = await deps.clientOf(model.provider).generate(request, sink);
   } catch (thrown) {
     const error =

@@ -92,6 +92,8 @@ export interface ModelRequest {
   readonly maxTokens?: number;
   readonly options?: ModelOptions;
   readonly cacheRetention: 'none' | 'short' | 'long';
+  /** The longest answer that is taken from any provider, in bytes (`models.maxAnswerBytes`). */
+  readonly maxAnswerBytes: number;
   /** Deadline of the whole call. First byte and idle gap have deadlines of their own (60 s each). */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -136,6 +138,8 @@ export type ModelErrorKind =
   | 'bad_request'
   | 'context_length'
   | 'bad_response'
+  /** Longer than what was asked for allows. */
+  | 'oversized'
   | 'aborted';
 
 /** Why a model call failed; what may be done about it is decided from `kind`, never from the message. */

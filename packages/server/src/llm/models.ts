@@ -52,7 +52,7 @@ export interface Models extends AsyncDisposable {
     call: {
       readonly models: readonly ModelInfo[];
       readonly agentId: string;
-      readonly request: Omit<ModelRequest, 'model'>;
+      readonly request: Omit<ModelRequest, 'model' | 'maxAnswerBytes'>;
       readonly onAttempt: (attempt: Attempt) => void;
       /** Asked after an attempt that failed and cost something; without leave the call fails with what it has. */
       readonly mayGoOn?: () => boolean | Promise<boolean>;

@@ -26,6 +26,7 @@ const meaning: Readonly<Record<ModelErrorKind, 'nothing' | 'refused' | 'cooling'
   network: 'sick',
   timeout: 'sick',
   bad_response: 'sick',
+  oversized: 'sick',
   bad_request: 'nothing',
   context_length: 'nothing',
   aborted: 'nothing',

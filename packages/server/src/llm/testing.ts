@@ -20,6 +20,7 @@ export function testRequest(changes: Partial<ModelRequest> = {}): ModelRequest {
     messages: [{ role: 'user', content: 'hello' }],
     tools: [],
     cacheRetention: 'none',
+    maxAnswerBytes: 8_388_608,
     timeoutMs: 10_000,
     signal: new AbortController().signal,
     ...changes,

@@ -40,6 +40,7 @@ const isSick: Readonly<Record<ModelErrorKind, boolean>> = {
   network: true,
   timeout: true,
   bad_response: true,
+  oversized: true,
   auth: false,
   billing: false,
   rate_limit: false,

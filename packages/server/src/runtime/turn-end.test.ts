@@ -13,6 +13,7 @@ const transientOf = {
   network: true,
   timeout: true,
   bad_response: true,
+  oversized: true,
   bad_request: false,
   context_length: false,
   aborted: false,

@@ -75,6 +75,7 @@ export const modelVerdicts: Readonly<Record<ModelErrorKind, Verdict>> = {
   network: { finishReason: 'provider_degraded', transient: true, message: 'The model provider could not be reached, or the connection broke' },
   timeout: { finishReason: 'timeout', transient: true, message: 'The model did not answer in time' },
   bad_response: { finishReason: 'error', transient: true, message: 'The model provider sent an answer that could not be understood' },
+  oversized: { finishReason: 'provider_degraded', transient: true, message: 'The model provider sent a longer answer than was asked for' },
   bad_request: { finishReason: 'error', transient: false, message: 'The model provider refused the request' },
   context_length: { finishReason: 'context_exhausted', transient: false, message: 'The conversation does not fit into the context of the model' },
   aborted: { finishReason: 'aborted', transient: false, message: 'The turn was aborted' },

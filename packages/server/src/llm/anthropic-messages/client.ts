@@ -1,5 +1,6 @@
 import type { ModelClient, ModelRequest, ModelResult, ModelSink } from '../model.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
+import { believable, bodyBytes } from '../wire/answer-bound.ts';
 import { estimateUsage } from '../wire/usage.ts';
 import { readWholeAnswer } from '../wire/whole-answer.ts';
 import { toFinish, toUsage, Whole } from './answer.ts';
@@ -23,6 +24,7 @@ export function createMessagesClient(upstream: Upstream): ModelClient {
 
 function answerReader(request: ModelRequest, sink: ModelSink | undefined): AnswerReader<ModelResult> {
   return {
+    maxBodyBytes: bodyBytes(request),
     stream: sink === undefined ? undefined : new MessageStream(request, sink),
     whole(body) {
       const result = wholeAnswer(request, body);
@@ -47,7 +49,7 @@ function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
     text,
     toolCalls,
     finish: toFinish(stop),
-    usage: reported.input > 0 ? reported : estimateUsage(request, text, toolCalls),
+    usage: reported.input > 0 ? believable(reported, request, body.length) : estimateUsage(request, text, toolCalls),
     responseId: id,
   };
 }

@@ -1,24 +1,28 @@
 import { ModelError, type ModelRequest, type ModelResult, type ModelSink } from '../model.ts';
 import { AnswerStream, streamedError } from '../wire/answer-stream.ts';
+import { toolCallBytes } from '../wire/answer-bound.ts';
 import { estimateUsage } from '../wire/usage.ts';
 import { StreamEvent, toFinish, toUsage, type WireUsage } from './answer.ts';
 
 /** Reads one streamed message. */
 export class MessageStream extends AnswerStream {
-  readonly #request: ModelRequest;
   /** By content block, in order of appearance. */
   readonly #tools = new Map<number, { id: string; name: string; arguments: string }>();
+  #toolBytes = 0;
   #id: string | undefined;
   #stop: string | undefined;
   #usage: WireUsage = {};
 
   constructor(request: ModelRequest, sink: ModelSink) {
-    super({ sink, textKey: '"text"', pureText });
-    this.#request = request;
+    super({ request, sink, textKey: '"text"', pureText });
   }
 
   protected get begun(): boolean {
     return this.#id !== undefined;
+  }
+
+  protected get toolBytes(): number {
+    return this.#toolBytes;
   }
 
   protected get stopped(): boolean {
@@ -43,12 +47,17 @@ export class MessageStream extends AnswerStream {
     if (event.message) this.#id = event.message.id;
     this.#count(event.message?.usage);
     this.#count(event.usage);
-    if (event.type === 'content_block_start' && block?.type === 'tool_use')
+    if (event.type === 'content_block_start' && block?.type === 'tool_use') {
+      this.#toolBytes += toolCallBytes + (block.id?.length ?? 0) + (block.name?.length ?? 0);
       this.#tools.set(index, { id: block.id ?? '', name: block.name ?? '', arguments: '' });
+    }
     if (event.type === 'content_block_start' && block?.type === 'text') this.text.plain(block.text ?? '');
     if (isText(event)) this.text.plain(delta?.text ?? '');
     const tool = delta?.type === 'input_json_delta' ? this.#tools.get(index) : undefined;
-    if (tool !== undefined) tool.arguments += delta?.partial_json ?? '';
+    if (tool !== undefined) {
+      tool.arguments += delta?.partial_json ?? '';
+      this.#toolBytes += delta?.partial_json?.length ?? 0;
+    }
     if (typeof delta?.stop_reason === 'string') this.#stop = delta.stop_reason;
     if (event.type === 'message_stop') this.done = true;
   }
@@ -62,8 +71,8 @@ export class MessageStream extends AnswerStream {
     const text = this.text.value();
     const toolCalls = [...this.#tools.values()].map((call) => ({ ...call, arguments: call.arguments === '' ? '{}' : call.arguments }));
     // A broken stream has told the input; its output count is the first token only.
-    const reported = toUsage(this.#usage);
-    const estimate = complete && reported.input > 0 ? reported : estimateUsage(this.#request, text, toolCalls);
+    const reported = this.believe(toUsage(this.#usage));
+    const estimate = complete && reported.input > 0 ? reported : estimateUsage(this.request, text, toolCalls);
     const usage = complete || reported.input === 0 ? estimate : { ...reported, output: Math.max(reported.output, estimate.output), estimated: true };
     return { text, toolCalls, finish: toFinish(this.#stop), usage, ...(this.#id === undefined ? {} : { responseId: this.#id }) };
   }

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { ModelResult, ModelUsage, ToolCall } from '../model.ts';
+import { toolCallBytes } from '../wire/answer-bound.ts';
 import { ReportedInput, ReportedTokens } from '../wire/usage.ts';
 
 const count = ReportedTokens.nullish();
@@ -77,6 +78,9 @@ export function toFinish(reason: string | null | undefined, toolCalls: readonly 
 export class ToolCalls {
   readonly #calls: { index: number | undefined; id: string; name: string; arguments: string }[] = [];
 
+  /** What they take so far. */
+  bytes = 0;
+
   get length(): number {
     return this.#calls.length;
   }
@@ -89,12 +93,18 @@ export class ToolCalls {
     if (call === undefined || (id !== '' && call.id !== '' && id !== call.id)) {
       call = { index, id, name: '', arguments: '' };
       this.#calls.push(call);
+      this.bytes += toolCallBytes + id.length;
     }
     if (call.id === '') call.id = id;
-    if (call.name === '') call.name = piece.function?.name ?? '';
-    const text = piece.function?.arguments;
-    if (typeof text === 'string') call.arguments += text;
-    else if (text !== undefined && text !== null) call.arguments += JSON.stringify(text);
+    if (call.name === '') {
+      call.name = piece.function?.name ?? '';
+      this.bytes += call.name.length;
+    }
+    const given = piece.function?.arguments;
+    if (given === undefined || given === null) return;
+    const text = typeof given === 'string' ? given : JSON.stringify(given);
+    call.arguments += text;
+    this.bytes += text.length;
   }
 
   list(responseId: string): readonly ToolCall[] {

@@ -1,6 +1,7 @@
 import { type ModelClient, ModelError, type ModelRequest, type ModelResult, type ModelSink } from '../model.ts';
 import type { Vendor } from '../vendors.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
+import { believable, bodyBytes } from '../wire/answer-bound.ts';
 import { estimateUsage } from '../wire/usage.ts';
 import { readWholeAnswer } from '../wire/whole-answer.ts';
 import { contentText, ToolCalls, toFinish, toUsage, Whole } from './answer.ts';
@@ -34,6 +35,7 @@ export function createChatClient(upstream: Upstream, vendor: Vendor): ModelClien
 
 function answerReader(request: ModelRequest, sink: ModelSink | undefined): AnswerReader<ModelResult> {
   return {
+    maxBodyBytes: bodyBytes(request),
     stream: sink === undefined ? undefined : new ChatStream(request, sink),
     whole(body) {
       const result = wholeAnswer(request, body);
@@ -58,7 +60,7 @@ function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
     text,
     toolCalls,
     finish: toFinish(choice?.finish_reason, toolCalls),
-    usage: usage === null || usage === undefined ? estimateUsage(request, text, toolCalls) : toUsage(usage),
+    usage: usage === null || usage === undefined ? estimateUsage(request, text, toolCalls) : believable(toUsage(usage), request, body.length),
     ...(typeof id === 'string' && id !== '' ? { responseId: id } : {}),
   };
 }

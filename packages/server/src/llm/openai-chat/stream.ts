@@ -5,7 +5,6 @@ import { Chunk, contentText, ToolCalls, toFinish, toUsage } from './answer.ts';
 
 /** Reads one streamed chat completion. */
 export class ChatStream extends AnswerStream {
-  readonly #request: ModelRequest;
   readonly #toolCalls = new ToolCalls();
   protected begun = false;
   #finish: string | undefined;
@@ -13,8 +12,11 @@ export class ChatStream extends AnswerStream {
   #id: string | undefined;
 
   constructor(request: ModelRequest, sink: ModelSink) {
-    super({ sink, textKey: '"content"', pureText });
-    this.#request = request;
+    super({ request, sink, textKey: '"content"', pureText });
+  }
+
+  protected get toolBytes(): number {
+    return this.#toolCalls.bytes;
   }
 
   protected get stopped(): boolean {
@@ -60,7 +62,7 @@ export class ChatStream extends AnswerStream {
       text,
       toolCalls,
       finish: toFinish(this.#finish, toolCalls),
-      usage: this.#usage ?? estimateUsage(this.#request, text, toolCalls),
+      usage: this.#usage === undefined ? estimateUsage(this.request, text, toolCalls) : this.believe(this.#usage),
       ...(this.#id === undefined ? {} : { responseId: this.#id }),
     };
   }

@@ -1,4 +1,5 @@
-import { ModelError, type ModelResult, type ModelSink } from '../model.ts';
+import { ModelError, type ModelRequest, type ModelResult, type ModelSink, type ModelUsage } from '../model.ts';
+import { answerBytes, believable, streamBytes, tooLong } from './answer-bound.ts';
 import { withPartial } from './partial.ts';
 import { SinkText } from './sink-text.ts';
 import { parseFrame, SseReader } from './sse-reader.ts';
@@ -7,6 +8,7 @@ import type { StreamReader } from './upstream.ts';
 import { complaintOf, kindOfStreamError, readComplaint } from './wire-error.ts';
 
 export interface AnswerStreamOptions {
+  readonly request: ModelRequest;
   readonly sink: ModelSink;
   /** The key before the text in a text frame, quotes included; see `TextFrames`. */
   readonly textKey: string;
@@ -17,23 +19,33 @@ export interface AnswerStreamOptions {
 /** What reading a streamed answer is on every wire: text leaves the moment its read is through, the rest is kept for the result. */
 export abstract class AnswerStream implements StreamReader<ModelResult> {
   protected readonly text: SinkText;
+  protected readonly request: ModelRequest;
   /** Set by the frame after which nothing that matters can follow. */
   protected done = false;
+  readonly #most: number;
+  readonly #mostOnWire: number;
+  #onWire = 0;
   readonly #reader = new SseReader();
   readonly #frames: TextFrames;
   readonly #handler: FrameHandler = { literal: (inside) => this.text.escaped(inside), frame: (frame) => this.#frame(frame) };
 
-  constructor({ sink, textKey, pureText }: AnswerStreamOptions) {
+  constructor({ request, sink, textKey, pureText }: AnswerStreamOptions) {
+    this.request = request;
+    this.#most = answerBytes(request);
+    this.#mostOnWire = streamBytes(request);
     this.text = new SinkText(sink);
     this.#frames = new TextFrames(textKey, pureText);
   }
 
   push(chunk: Buffer): void {
+    this.#onWire += chunk.length;
+    if (this.#onWire > this.#mostOnWire) throw tooLong(this.#mostOnWire);
     this.#reader.push(chunk);
   }
 
   advance(): boolean {
     this.#frames.read(this.#reader.take(), this.#handler);
+    if (this.text.size + this.toolBytes > this.#most) throw tooLong(this.#most);
     return this.text.flush();
   }
 
@@ -58,6 +70,8 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
     return withPartial(error, this.result(false));
   }
 
+  /** What tool calls take so far. */
+  protected abstract readonly toolBytes: number;
   /** True when the model has said why it stopped, though the stream may not have said that it ends. */
   protected abstract readonly stopped: boolean;
   /** True when something of the answer arrived. */
@@ -68,6 +82,11 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
   protected abstract isWhole(data: string): boolean;
   /** The answer; `complete` is false when the stream was cut off. */
   protected abstract result(complete: boolean): ModelResult;
+
+  /** The usage that the provider reported, as far as it can be true. */
+  protected believe(usage: ModelUsage): ModelUsage {
+    return believable(usage, this.request, this.text.size + this.toolBytes);
+  }
 
   /** The end of the body: a last frame may lack its empty line, and a refusal may come as a bare JSON body. */
   #last(text: string) {

@@ -6,7 +6,7 @@ import { withUsage } from './partial.ts';
 import type { AnswerReader, Call, StreamReader, Upstream } from './upstream.ts';
 import { kindOfRefusal, readComplaint, retryAfterOf } from './wire-error.ts';
 
-const maxBodyBytes = 33_554_432;
+const mostBodyBytes = 33_554_432;
 const maxErrorBytes = 65_536;
 /** How long a connection may stay open after the last frame that matters, in the hope of using it again. */
 const lingerMs = 1000;
@@ -71,7 +71,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     if (headers['content-encoding'] !== undefined && headers['content-encoding'] !== 'identity')
       return this.fail('bad_response', `content-encoding ${String(headers['content-encoding'])} was not asked for`);
     if (!String(headers['content-type']).startsWith('application/json')) this.#stream = this.#reader.stream;
-    if (this.#stream === undefined && Number(headers['content-length']) > maxBodyBytes) this.fail('bad_response', 'answer larger than 32 MiB');
+    if (this.#stream === undefined && Number(headers['content-length']) > this.#maxBodyBytes) this.#tooLarge();
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -88,8 +88,8 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     this.#progress();
     this.#bytes += chunk.length;
     this.#chunks.push(chunk);
-    if (this.#status === 200 ? this.#bytes > maxBodyBytes : this.#bytes > maxErrorBytes) {
-      if (this.#status === 200) this.fail('bad_response', 'answer larger than 32 MiB');
+    if (this.#status === 200 ? this.#bytes > this.#maxBodyBytes : this.#bytes > maxErrorBytes) {
+      if (this.#status === 200) this.#tooLarge();
       else this.#refused();
     }
   }
@@ -135,6 +135,14 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     if (this.#settled) return;
     const status = this.#status > 0 && this.#status !== 200 ? { status: this.#status } : {};
     this.#reject(new ModelError(kind, `${this.#name}: ${this.#upstream.clean(reason)}`, { ...status, ...(cause === undefined ? {} : { cause }) }));
+  }
+
+  get #maxBodyBytes() {
+    return Math.min(this.#reader.maxBodyBytes ?? mostBodyBytes, mostBodyBytes);
+  }
+
+  #tooLarge() {
+    this.fail('oversized', `the body of the answer is larger than ${this.#maxBodyBytes} bytes`);
   }
 
   get #name() {

@@ -3,6 +3,8 @@ import type { ModelSink } from '../model.ts';
 /** Collects the text of a streamed answer while it is handed on: pieces stay escaped and are unescaped once, at the end. */
 export class SinkText {
   readonly sink: ModelSink;
+  /** Characters so far, escaped as they are. */
+  size = 0;
   #read: string[] = [];
   #whole = '';
 
@@ -12,6 +14,7 @@ export class SinkText {
 
   /** A piece as the inside of a JSON string literal. */
   escaped(piece: string): void {
+    this.size += piece.length;
     this.#read.push(piece);
     this.sink.text(piece);
   }

@@ -18,6 +18,8 @@ export interface UpstreamOptions {
 
 /** Takes the body of an answer apart. */
 export interface AnswerReader<T> {
+  /** A longer body of an answer in one piece is not read; 32 MiB at most. */
+  readonly maxBodyBytes?: number;
   /** Set when a stream is expected; a provider that answers in one piece all the same is read by `whole`. */
   readonly stream: StreamReader<T> | undefined;
   whole(body: Buffer): T;
