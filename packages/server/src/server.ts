@@ -16,6 +16,7 @@ import { createEvents } from './features/events/events.ts';
 import { createModelMethods } from './features/models/methods.ts';
 import { createReceipts } from './features/receipts/receipts.ts';
 import { createResponses } from './features/responses/responses.ts';
+import { countCompaction } from './features/sessions/reset-store.ts';
 import { createSessions } from './features/sessions/sessions.ts';
 import { createSessionTools } from './features/sessions/tool.ts';
 import { startMetrics } from './features/system/metrics.ts';
@@ -206,6 +207,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       fence,
       agents: agents.api,
       work: budgets.work,
+      countCompaction,
       roomOf(agent) {
         const offered = selectTools(toolsOf(agent), agent.config, 'rpc');
         return roomFor(agent, [primaryModel(agent, models)], offered, systemPrompt(agent, offered, { origin: 'rpc', attended: true }));
@@ -302,14 +304,17 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     budgetOf: budgets.budgetOf,
     memory: memory.recall,
     skills: skills.api,
-    async inLane({ ref, agent, principalId, signal, delegated }, run) {
+    async inLane({ target: { ref, principalId }, target, agent, kept, signal, delegated }, run) {
+      const leave = kept ? sessions.entered(target) : undefined;
       const [group, groupLimit] = delegated === true ? ['delegated', Number.MAX_SAFE_INTEGER] : [agent.id, agent.config.maxConcurrentRuns];
-      const lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal });
+      let lease: Awaited<ReturnType<typeof lanes.acquire>> | undefined;
       // Every turn passes here, and a `using` declaration costs as much as the lane.
       try {
+        lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal });
         return await (traces === undefined ? run() : traces.inConversation(ref, run));
       } finally {
-        lease.release();
+        leave?.();
+        lease?.release();
       }
     },
     queued: () => lanes.counts().queued,

@@ -118,10 +118,16 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
   });
   const misfits: string[] = [];
-  server.bus.listen('all', ({ kind, payload }) => {
+  const check = ({ kind, payload }: { readonly kind: EventKind; readonly payload: unknown }): void => {
     const checked = events[kind].payload.safeParse(payload);
     if (!checked.success) misfits.push(`${kind}: ${checked.error.message}`);
-  });
+  };
+  // Who listens to the stream of answers has every turn streamed: tests that do not ask for it see turns as they are without.
+  const kinds = Object.keys(events) as EventKind[];
+  server.bus.listen(
+    kinds.filter((kind) => kind !== 'message:streaming'),
+    check,
+  );
   const url = server.address;
   if (url === null) throw new Error('the test server does not listen');
   const client = createClient({ url, token });
@@ -141,7 +147,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     heard<K extends EventKind>(kind: K) {
       const payloads: EventPayload<K>[] = [];
       // The bus hands out what was emitted under this kind.
-      server.bus.listen([kind], (event) => payloads.push(event.payload as EventPayload<K>));
+      server.bus.listen([kind], (event) => {
+        if (kind === 'message:streaming') check(event);
+        payloads.push(event.payload as EventPayload<K>);
+      });
       return payloads;
     },
     async [Symbol.asyncDispose]() {

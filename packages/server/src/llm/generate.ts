@@ -67,7 +67,8 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
       if ('result' in tried) return { result: tried.result, model };
       last = { model, error: tried.error };
       const { kind, status, partial } = tried.error;
-      if (partial !== undefined || !(mayFallBack[kind] || statusesOfOneProvider.has(status))) throw tried.error;
+      // What was only watched is made again; whoever asked has seen nothing of it.
+      if ((partial !== undefined && sink?.onlyWatched !== true) || !(mayFallBack[kind] || statusesOfOneProvider.has(status))) throw tried.error;
     }
     if (last === undefined) throw allPaused(call.models, deps.states);
     deps.bus.emit('model:fallback_exhausted', {

@@ -125,6 +125,8 @@ export interface ModelSink {
   text(jsonFragment: string): void;
   flush(): boolean;
   drained(): Promise<void>;
+  /** Nobody who asked reads along: what was streamed may be made again by another model. */
+  readonly onlyWatched?: boolean;
 }
 
 export type ModelErrorKind =

@@ -11,7 +11,7 @@ import { fileReader, maxResultCharacters, offLoad, offLoadFrom } from './off-loa
 import { runTool, type RunToolDeps } from './run-tool.ts';
 import type { ActivityOutcome, ToolActivity } from './tool-activity.ts';
 import type { ToolGate } from './tool-gate.ts';
-import type { Tool, ToolResult } from './tool.ts';
+import type { Tool, ToolContext, ToolResult } from './tool.ts';
 import { authorityOf, refuseTool } from './tool-policy.ts';
 import type { StepLedger } from './step-ledger.ts';
 import { isTainted } from './taint.ts';
@@ -41,6 +41,8 @@ export interface ToolRun {
   readonly added?: readonly ModelMessage[];
   /** Tools that the model is told of from its next step on. */
   readonly loaded?: Set<Tool>;
+  /** What the turn has used. */
+  readonly used?: ToolContext['used'];
   /** Of a turn that another process can go on with. */
   readonly ledger?: StepLedger;
 }
@@ -166,6 +168,7 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
       failed,
       nested: (name, nestedArgs, until) => (nested ??= nestedFor(deps, run, call, results))(name, nestedArgs, until),
       tainted: () => isTainted([...before(), ...results], input.system, input.agent.approvals),
+      ...(run.used !== undefined && { used: run.used }),
       toText: (late) => toText(deps, run, call, { ...late, outside: late.outside ?? { source: `tool ${tool.name}` } }),
     });
     outcome = result.isPromoted === true ? 'background' : result.isError === true ? 'error' : 'ok';

@@ -29,6 +29,7 @@ export interface ToolInvocation {
   readonly nested: NestedCall;
   /** Whether the model has read text from outside. */
   readonly tainted: () => boolean;
+  readonly used?: ToolContext['used'];
 }
 
 interface ToolEnd {
@@ -67,6 +68,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
     callId: call.id,
     callTool: (name, nestedArgs) => invocation.nested(name, nestedArgs, controller.signal),
     tainted: invocation.tainted,
+    ...(invocation.used !== undefined && { used: invocation.used }),
     call: { ...input.call, signal: controller.signal },
     signal: controller.signal,
   };

@@ -12,7 +12,8 @@ import { createFitContext } from './context-window.ts';
 import { createLoopDetector } from './loop-detection.ts';
 import { createPlanCall } from './plan-call.ts';
 import { toolSpec } from './tool-spec.ts';
-import type { Tool } from './tool.ts';
+import type { Tool, TurnUse } from './tool.ts';
+import { totalCost } from '../llm/price.ts';
 import { stepLedger } from './step-ledger.ts';
 import type { CallRecord, RunTurn, TurnInput, TurnLedger, TurnPast, TurnResult, TurnSink } from './turn.ts';
 import { budgetExceeded, circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
@@ -61,6 +62,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     const clientNames = new Set(clientTools.map((tool) => tool.name));
     const loops = createLoopDetector();
     const beforeOnce = async () => input.beforeOnce?.(progress.told ?? []);
+    const used = (): TurnUse => ({
+      steps: progress.steps,
+      tokens: progress.usedTokens,
+      costNano: progress.calls.reduce((sum, { cost }) => sum + (cost === null ? 0 : totalCost(cost)), 0),
+    });
     const turnCap = `agents.${input.agentId}.budgets.perTurnTokens`;
     let messages = input.messages;
     let system = input.system;
@@ -178,6 +184,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         signal: stop.signal,
         beforeOnce,
         added: progress.added,
+        used,
         loaded,
         ...(ledgerStep !== undefined && ledger !== undefined && { ledger: stepLedger(ledger, ledgerStep, []) }),
       };
@@ -221,7 +228,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     async function finishBegun(kept: TurnLedger, { text, calls, results: known }: NonNullable<TurnPast['begun']>): Promise<void> {
       const step = { number: progress.steps, text, calls, records: progress.calls };
       if (text !== '') progress.texts.push(text);
-      const run = { input, signal: stop.signal, beforeOnce, added: progress.added, ledger: stepLedger(kept, step, known) };
+      const run = { input, signal: stop.signal, beforeOnce, added: progress.added, used, ledger: stepLedger(kept, step, known) };
       const messagesOfStep: ModelMessage[] = [{ role: 'assistant', content: text, toolCalls: calls }, ...(await callTools(deps, run, calls))];
       progress.added.push(...messagesOfStep);
       if (stop.cause === undefined) await kept.finish(step, messagesOfStep);
@@ -305,6 +312,7 @@ function separated(sink: TurnSink | undefined, before: readonly string[]): Model
     },
     flush: () => sink.flush(),
     drained: () => sink.drained(),
+    ...(sink.onlyWatched === true && { onlyWatched: true }),
   };
 }
 

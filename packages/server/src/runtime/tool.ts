@@ -5,6 +5,14 @@ import type { CallContext } from '../kernel/call-context.ts';
 /** `read`: looks at the agent's own things. `outward`: reaches out of the machine. `write`: changes state. */
 export type ToolRisk = 'read' | 'outward' | 'write';
 
+/** Steps, tokens and money of a turn that runs. */
+export interface TurnUse {
+  readonly steps: number;
+  readonly tokens: number;
+  /** In 1e-9 US dollars. */
+  readonly costNano: number;
+}
+
 /** What a running tool knows; authority was decided before it is called. */
 export interface ToolContext {
   readonly agentId: string;
@@ -23,6 +31,8 @@ export interface ToolContext {
   readonly callTool: (name: string, args: unknown) => Promise<ToolResult>;
   /** Whether the model has read text from outside by now: what it asks others to do counts as such text then. */
   readonly tainted: () => boolean;
+  /** What the turn has used by now; absent where it is not counted. */
+  readonly used?: () => TurnUse;
   /** For functions of features: the identity that the turn works for, marked as the agent's by `agentCaller`. */
   readonly call: CallContext;
   readonly signal: AbortSignal;

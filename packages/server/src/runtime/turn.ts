@@ -92,6 +92,7 @@ export interface TurnSink {
   text(jsonFragment: string): void;
   flush(): boolean;
   drained(): Promise<void>;
+  readonly onlyWatched?: boolean;
 }
 
 /** One model call, to be booked exactly once. */

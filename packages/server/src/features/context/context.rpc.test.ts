@@ -58,6 +58,7 @@ describe('the context of a conversation', () => {
     expect(steps).toBeLessThan(15);
     const { nodes, cutSeq, messageCount } = await tree(ref);
     expect(messageCount).toBe(120);
+    expect((await server.client.call('session.history', { conversationRef: ref, limit: 1 })).session.compactions).toBeGreaterThan(0);
     expect(cutSeq).toBeGreaterThan(20);
     expect(nodes.length).toBeGreaterThan(1);
     expect(nodes.filter((node) => node.kind === 'leaf').map(({ model, taint }) => ({ model, taint }))).toEqual(

@@ -1,5 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Fence } from '../../runtime/fence.ts';
 import { toModelMessage, decodeAttachments } from '../../runtime/stored-message.ts';
@@ -26,6 +27,8 @@ export interface ContextDeps {
   readonly fence: Fence;
   readonly agents: AgentsApi;
   readonly work: Pick<ModelWork, 'generate'>;
+  /** Books that older messages of a conversation were replaced by summaries. */
+  readonly countCompaction: Operation<{ readonly ref: string }, void>;
   /** Tokens that history may have in a call of this agent. */
   readonly roomOf: (agent: Agent) => number;
 }
@@ -65,12 +68,21 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
     return renderExcerpts(await db.read(findExcerpts, { ...about, words, limit: mostExcerpts, length }), tokens, fence);
   }
 
-  /** Summaries of what the cut has left behind, then of what it will leave behind next. */
+  /** Counts as one compaction whatever it adds, also when it does not come to its end. */
   async function catchUp(order: SummaryOrder): Promise<void> {
+    const allowance = { calls: callsPerTurn, made: 0 };
+    try {
+      await summariseBehind(order, allowance);
+    } finally {
+      if (allowance.made > 0) await db.write(deps.countCompaction, { ref: order.ref });
+    }
+  }
+
+  /** Summaries of what the cut has left behind, then of what it will leave behind next. */
+  async function summariseBehind(order: SummaryOrder, allowance: { calls: number; made: number }): Promise<void> {
     const { ref, room } = order;
     const seen = await see(ref, room);
     if (seen === undefined) return;
-    const allowance = { calls: callsPerTurn, made: 0 };
     // First, so that the notes of a long history that is caught up with stay few from turn to turn.
     await leaves.condense(seen, seen.cutSeq, order, allowance);
     if (!(await leaves.extend(seen, seen.cutSeq, order, allowance))) return;
@@ -130,6 +142,7 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
           return false;
         });
       const placed = await placing.move(seen, () => cutSeq, { ref, room, renew: true });
+      await db.write(deps.countCompaction, { ref });
       return {
         messageCount: seen.lastSeq,
         tokensBefore,

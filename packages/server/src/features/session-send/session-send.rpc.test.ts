@@ -319,3 +319,27 @@ test('nothing is sent where the policy is off', async () => {
     message: expect.stringContaining('security.agentToAgent.enabled'),
   });
 });
+
+test('one conversation has fifty messages on their way at most, then the sender is told so; maxTurns belongs to ping-pong', async () => {
+  const bob = await server.as(['rpc']);
+  const conversationRef = await begin(bob, 'crowded');
+  for (const mode of ['wait', 'fire-and-forget'] as const)
+    await expect(bob.call('session.send', { conversationRef, text: 'x', mode, maxTurns: 2 })).rejects.toMatchObject({
+      code: 'invalid_params',
+      issues: [{ path: 'maxTurns' }],
+    });
+  server.provider.setAnswer(() => ({ text: 'Slow.', delayMs: 1_500 }));
+  const settled = await Promise.allSettled(Array.from({ length: 60 }, () => bob.call('session.send', { conversationRef, text: 'One more' })));
+  const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+  expect(refused).toHaveLength(10);
+  for (const error of refused)
+    expect(error).toMatchObject({
+      code: 'rate_limited',
+      message: expect.stringContaining('Too many messages wait for this conversation (limit 50)'),
+    });
+  // Another conversation of the same agent has its own fifty.
+  server.provider.setAnswer(() => ({ text: 'Yes.' }));
+  const roomy = await begin(bob, 'roomy');
+  expect(await bob.call('session.send', { conversationRef: roomy, text: 'Hi' })).toMatchObject({ sent: true });
+  await server.client.call('session.delete', { conversationRef });
+});

@@ -62,6 +62,11 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
 
   const send: SessionSend['methods']['session.send'] = async ({ text, mode, timeoutMs, maxTurns, ...address }, call) => {
     if (!policy.enabled) throw new AppError('denied', 'Messages between conversations are switched off (security.agentToAgent.enabled is false)');
+    if (maxTurns !== undefined && mode !== 'ping-pong')
+      throw new AppError('invalid_params', 'maxTurns: belongs to the mode ping-pong', {
+        param: 'maxTurns',
+        issues: [{ path: 'maxTurns', message: 'belongs to the mode ping-pong' }],
+      });
     const target = await deps.findTarget(address, call);
     deps.agents.usable(target.agentId, call);
     const { agentCaller } = call;

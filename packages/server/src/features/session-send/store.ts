@@ -1,8 +1,12 @@
+import { AppError } from '../../kernel/app-error.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
 
 /** How long messages that ended are kept. */
 const keptMs = 24 * 60 * 60_000;
+/** Messages that one conversation has not answered yet (decisions §7). */
+const maxOnTheWay = 50;
+const retryAfterMs = 1_000;
 /** Deleted with each new one: more than come. */
 const prunedAtOnce = 8;
 
@@ -44,8 +48,19 @@ const old = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db.deleteFrom('session_send').where(sql<boolean>`id in (select id from session_send where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
 );
 
-/** Writes a message down that is on its way. Part of `acceptSend`. */
+const onTheWay = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('session_send')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('to_ref', '=', p('ref'))
+    .where('ended_at_ms', 'is', null),
+);
+
+/** Writes a message down that is on its way, unless as many are as a conversation may have waiting. Part of `acceptSend`. */
 export async function addSend(tx: Tx, { byAgent, ...send }: SendRow): Promise<void> {
+  const open = (await tx.get(onTheWay, { ref: send.toRef }))?.count ?? 0;
+  if (open >= maxOnTheWay)
+    throw new AppError('rate_limited', `Too many messages wait for this conversation (limit ${maxOnTheWay})`, { retryAfterMs });
   await tx.run(old, { beforeMs: send.createdAtMs - keptMs, limit: prunedAtOnce });
   await tx.run(insert, { ...send, byAgent: Number(byAgent) });
 }

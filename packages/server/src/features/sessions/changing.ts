@@ -16,7 +16,6 @@ import { forkConversation } from './fork-store.ts';
 import type { Indexer } from './indexer.ts';
 import type { Addressing } from './reach.ts';
 import { dueReset, resetRuleOf } from './reset-policy.ts';
-import { countCompaction } from './reset-store.ts';
 import { type Archival, type ConversationRow, findConversation } from './store.ts';
 import { identityOf } from './view.ts';
 
@@ -77,7 +76,13 @@ export function createChanging(deps: ChangingDeps): Changing {
           target: found.ref,
           metadata: { archiveId },
         });
-        const row = await db.write(deps.deleteConversation, { ref: found.ref, archiveId, atMs, audit });
+        const row = await db.write(deps.deleteConversation, {
+          ref: found.ref,
+          archiveId,
+          atMs,
+          audit,
+          ...(found.turnCount === 0 && { pending: found }),
+        });
         deps.cleared(row.ref);
         announceAudit(bus, audit);
         expired(row, 'deleted');
@@ -132,9 +137,7 @@ export function createChanging(deps: ChangingDeps): Changing {
       const agent = deps.agents.usable(row.agentId, call);
       return alone(row.ref, call, async () => {
         const done = await deps.compact({ ref: row.ref, agent, principalId: row.principalId, instructions, signal: call.signal });
-        const compacted = done.method !== 'none';
-        if (compacted) await db.write(countCompaction, { ref: row.ref });
-        return { ...identityOf(row), compacted, ...done };
+        return { ...identityOf(row), compacted: done.method !== 'none', ...done };
       });
     },
 

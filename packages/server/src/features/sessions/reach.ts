@@ -2,6 +2,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import { isAdmin, ownerOf, type CallContext } from '../../kernel/call-context.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { ConversationAddress } from '../turns/api.ts';
+import type { PendingConversations } from './pending.ts';
 import { conversationRef, parseSessionKey, printSessionKey } from './conversation.ts';
 import { type ConversationRow, findConversation, findConversationsByKey, type Reach } from './store.ts';
 
@@ -39,7 +40,28 @@ export interface Addressing {
   ownOrExisting(address: ConversationAddress, call: CallContext): Promise<{ readonly named: Named; readonly row: ConversationRow | undefined }>;
 }
 
-export function createAddressing({ db, defaultAgentId }: { readonly db: Db; readonly defaultAgentId: string }): Addressing {
+export function createAddressing({
+  db,
+  defaultAgentId,
+  pending,
+}: {
+  readonly db: Db;
+  readonly defaultAgentId: string;
+  readonly pending: PendingConversations;
+}): Addressing {
+  /** The row, or what stands for it while the first turn runs. */
+  async function byRef(ref: string, reach: Reach): Promise<ConversationRow | undefined> {
+    return (await db.read(findConversation, { ref, ...reach })) ?? pending.find(ref, reach);
+  }
+
+  /** Of the key of an agent, whoever's they are: at most two with a row, and those whose first turn runs. */
+  async function byKey(agentId: string, sessionKey: string, reach: Reach): Promise<ConversationRow[]> {
+    const stored = await db.read(findConversationsByKey, { agentId, sessionKey, ...reach });
+    const known = new Set(stored.map(({ ref }) => ref));
+    const begun = pending.list(reach).filter((row) => row.agentId === agentId && row.sessionKey === sessionKey && !known.has(row.ref));
+    return [...stored, ...begun];
+  }
+
   function keyOf(address: ConversationAddress, call: CallContext): Named {
     const agentId = address.agentId ?? call.agentCaller?.agentId ?? defaultAgentId;
     const key = address.sessionKey === undefined ? { userId: call.identity.tokenId, channelId: 'gateway' } : parseSessionKey(address.sessionKey);
@@ -54,13 +76,13 @@ export function createAddressing({ db, defaultAgentId }: { readonly db: Db; read
     const calling = isNamed(address) || address.agentId !== undefined ? undefined : call.agentCaller?.conversationRef;
     const ref = address.conversationRef ?? calling;
     if (ref !== undefined) {
-      const row = await db.read(findConversation, { ref, ...(address.agentId === undefined ? reach : reachWithin(reach, address.agentId)) });
+      const row = await byRef(ref, address.agentId === undefined ? reach : reachWithin(reach, address.agentId));
       const meant = row !== undefined && (address.sessionKey === undefined || own.sessionKey === row.sessionKey) ? row : undefined;
       return { named: meant === undefined ? { ...own, ref } : namedBy(meant), row: meant };
     }
-    const row = await db.read(findConversation, { ref: own.ref, ...reach });
+    const row = await byRef(own.ref, reach);
     if (row !== undefined || address.sessionKey === undefined || !isAdmin(call)) return { named: own, row };
-    const others = await db.read(findConversationsByKey, { agentId: own.agentId, sessionKey: own.sessionKey, ...reach });
+    const others = await byKey(own.agentId, own.sessionKey, reach);
     if (others.length > 1)
       throw new AppError('precondition_failed', `Several conversations have the key ${own.sessionKey}; name one by conversationRef`, {
         param: 'sessionKey',

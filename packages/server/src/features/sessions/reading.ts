@@ -8,9 +8,10 @@ import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { SessionsApi } from './api.ts';
 import { tenantId } from './conversation.ts';
 import type { Indexer } from './indexer.ts';
+import type { PendingConversations } from './pending.ts';
 import { type Addressing, reachOf, reachWithin } from './reach.ts';
 import { type MessageSearch, searchMessages } from './search-store.ts';
-import { type ConversationRow, listConversations, readMessages, readSaid } from './store.ts';
+import { type ConversationRow, listConversations, type Reach, readMessages, readSaid, storedRefs } from './store.ts';
 import { dollars, identityOf, toStoredMessage, toSummary } from './view.ts';
 import { parseTextQuery } from './words.ts';
 
@@ -27,6 +28,7 @@ export interface ReadingDeps {
   readonly agents: AgentsApi;
   readonly addressing: Addressing;
   readonly indexer: Pick<Indexer, 'catchUp'>;
+  readonly pending: PendingConversations;
   /** The model that an agent's turns use first, as `provider/modelId`. */
   readonly modelOf: (agentId: string) => string;
   readonly laneOf: (ref: string) => { readonly running: boolean; readonly queued: number };
@@ -67,6 +69,14 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
     return db.read(searchMessages, wanted);
   }
 
+  /** Conversations whose first turn runs or waits, newest first. */
+  async function unstored(reach: Reach): Promise<readonly ConversationRow[]> {
+    const entered = deps.pending.list(reach);
+    if (entered.length === 0) return entered;
+    const stored = new Set(await db.read(storedRefs, { refs: entered.map(({ ref }) => ref) }));
+    return entered.filter(({ ref }) => !stored.has(ref));
+  }
+
   const methods: ReadingMethods = {
     'session.status': async (address, call) => {
       const { named, row } = await addressing.ownOrExisting(address, call);
@@ -85,8 +95,14 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
     'session.list': async ({ agentId, allAgents, kind, sinceMinutes, offset, limit }, call) => {
       const reach = allAgents ? reachOf(call) : reachWithin(reachOf(call), agentId ?? call.agentCaller?.agentId ?? deps.agents.defaultId);
       const sinceMs = sinceMinutes === undefined ? null : deps.clock.now() - sinceMinutes * 60_000;
-      const { rows, total } = await db.read(listConversations, { ...reach, kind, sinceMs, offset, limit });
-      return { sessions: rows.map(toSummary), total, offset, limit, hasMore: offset + rows.length < total };
+      // What has begun and has no row yet is the newest of all.
+      const begun = (await unstored(reach)).filter((row) => (kind === 'all' || kind === row.kind) && row.updatedAtMs >= (sinceMs ?? 0));
+      const shown = begun.slice(offset, offset + limit);
+      const stored = { offset: Math.max(0, offset - begun.length), limit: Math.max(1, limit - shown.length) };
+      const { rows, total } = await db.read(listConversations, { ...reach, kind, sinceMs, ...stored });
+      const sessions = [...shown, ...rows].slice(0, limit).map(toSummary);
+      const all = begun.length + total;
+      return { sessions, total: all, offset, limit, hasMore: offset + sessions.length < all };
     },
 
     'session.history': async ({ offset, limit, ...address }, call) => {

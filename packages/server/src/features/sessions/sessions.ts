@@ -1,15 +1,16 @@
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { SessionsApi } from './api.ts';
+import type { ConversationTarget, SessionsApi } from './api.ts';
 import { type Changing, type ChangingDeps, createChanging } from './changing.ts';
 import { createIndexer } from './indexer.ts';
+import { PendingConversations } from './pending.ts';
 import { createAddressing } from './reach.ts';
 import { createReading, type ReadingDeps } from './reading.ts';
 
 type SessionMethods =
   HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork'}`>;
 
-export interface SessionsDeps extends Omit<ChangingDeps, 'addressing' | 'indexer'>, Omit<ReadingDeps, 'addressing' | 'indexer'> {
+export interface SessionsDeps extends Omit<ChangingDeps, 'addressing' | 'indexer'>, Omit<ReadingDeps, 'addressing' | 'indexer' | 'pending'> {
   readonly log: Log;
 }
 
@@ -17,15 +18,18 @@ export interface Sessions extends AsyncDisposable {
   readonly api: SessionsApi;
   readonly methods: SessionMethods;
   readonly applyResetPolicy: Changing['applyResetPolicy'];
+  /** A turn of a conversation is accepted; what it returns is called when the turn has ended. */
+  readonly entered: (target: ConversationTarget) => () => void;
   /** To be called when messages were stored; it only remembers that. */
   readonly noticeMessages: () => void;
 }
 
 /** Conversations: who may reach which, their messages, the search in them, and what begins them anew. */
 export function createSessions(deps: SessionsDeps): Sessions {
-  const addressing = createAddressing({ db: deps.db, defaultAgentId: deps.agents.defaultId });
+  const pending = new PendingConversations(deps.clock);
+  const addressing = createAddressing({ db: deps.db, defaultAgentId: deps.agents.defaultId, pending });
   const indexer = createIndexer(deps);
-  const reading = createReading({ ...deps, addressing, indexer });
+  const reading = createReading({ ...deps, addressing, indexer, pending });
   const changing = createChanging({ ...deps, addressing, indexer });
 
   const api: SessionsApi = {
@@ -45,6 +49,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     api,
     methods: { ...reading.methods, ...changing.methods },
     applyResetPolicy: changing.applyResetPolicy,
+    entered: (target) => pending.enter(target),
     noticeMessages: indexer.notice,
     [Symbol.asyncDispose]: () => indexer[Symbol.asyncDispose](),
   };

@@ -121,7 +121,8 @@ const insertMessage = query<{
 );
 
 /** Keys of sub-agents begin like no other; whoever makes one up only names its own conversation so. */
-const kindOf = (sessionKey: string) => (sessionKey.startsWith('subagent:gateway:') ? 'sub-agent' : chatKindOf(sessionKey) === 'dm' ? 'dm' : 'group');
+export const kindOf = (sessionKey: string): 'dm' | 'group' | 'sub-agent' =>
+  sessionKey.startsWith('subagent:gateway:') ? 'sub-agent' : chatKindOf(sessionKey) === 'dm' ? 'dm' : 'group';
 
 /** Adds the messages of one turn to its conversation, which the first turn creates. Part of `commitTurn`. */
 export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
@@ -198,7 +199,8 @@ export interface Reach {
   readonly agentIds: readonly string[] | null;
 }
 
-const within = (row: ConversationRow, { principalId, agentIds }: Reach) =>
+/** Whether a conversation is one that a caller may see. */
+export const within = (row: Pick<ConversationRow, 'principalId' | 'agentId'>, { principalId, agentIds }: Reach): boolean =>
   (principalId === null || row.principalId === principalId) && (agentIds === null || agentIds.includes(row.agentId));
 
 /** The conversation of a reference. What is out of reach is decided here, so that it costs and answers the same as what does not exist. */
@@ -226,6 +228,12 @@ export const findConversationsByKey = operation(
   async (tx, input: Reach & { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> =>
     (await tx.all(byKey, { agentId: input.agentId, sessionKey: input.sessionKey })).filter((row) => within(row, input)),
 );
+
+/** Which of some conversations have a row. */
+export const storedRefs = operation('sessions.stored', async (tx, { refs }: { readonly refs: readonly string[] }): Promise<string[]> => {
+  const rows = await tx.build<{ ref: string }>((db) => db.selectFrom('conversation').select('ref').where('ref', 'in', refs));
+  return rows.map(({ ref }) => ref);
+});
 
 export interface ListFilter extends Reach {
   readonly kind: 'all' | ConversationRow['kind'];
@@ -345,6 +353,8 @@ const deleteRow = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversati
 
 export interface Archival {
   readonly ref: string;
+  /** What is archived where nothing was stored: its first turn ended without a word. */
+  readonly pending?: ConversationRow | undefined;
   readonly archiveId: string;
   readonly atMs: number;
   readonly audit: AuditRow;
@@ -352,7 +362,7 @@ export interface Archival {
 
 /** Archive, removal and audit row. Part of `deleteConversation`. */
 export async function archiveConversation(tx: Tx, input: Archival): Promise<ConversationRow> {
-  const conversation = await tx.get(byRef, { ref: input.ref });
+  const conversation = (await tx.get(byRef, { ref: input.ref })) ?? input.pending;
   if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
   const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
   await tx.run(insertArchive, {
@@ -368,4 +378,4 @@ export async function archiveConversation(tx: Tx, input: Archival): Promise<Conv
   return conversation;
 }
 
-export const sessionOperations = [findConversation, findConversationsByKey, listConversations, readMessages, readSaid];
+export const sessionOperations = [findConversation, storedRefs, findConversationsByKey, listConversations, readMessages, readSaid];

@@ -2,6 +2,7 @@ import { ConversationRef } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Tool } from '../../runtime/tool.ts';
 import type { Sessions } from './sessions.ts';
+import { dollars } from './view.ts';
 
 const Status = z.strictObject({});
 const List = z.strictObject({
@@ -32,8 +33,15 @@ export function createSessionTools(methods: Methods): readonly Tool[] {
     name: 'session_status',
     description: 'Tells about the present conversation: model, tokens, cost, steps.',
     args: Status,
-    async run(_args, { call, conversationRef, sessionKey }) {
-      const { model, agentName, tokensUsed, stepsExecuted, maxSteps } = await methods['session.status']({}, call);
+    async run(_args, { call, conversationRef, sessionKey, used }) {
+      const { model, agentName, maxSteps, ...before } = await methods['session.status']({}, call);
+      // The turn that asks is not stored before it ends.
+      const { steps, tokens, costNano } = used?.() ?? { steps: 0, tokens: 0, costNano: 0 };
+      const stepsExecuted = before.stepsExecuted + steps;
+      const tokensUsed = {
+        totalTokens: before.tokensUsed.totalTokens + tokens,
+        totalCost: before.tokensUsed.totalCost + dollars(costNano),
+      };
       return { content: JSON.stringify({ conversationRef, sessionKey, agentName, model, tokensUsed, stepsExecuted, maxSteps }) };
     },
   };

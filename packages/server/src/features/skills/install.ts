@@ -41,6 +41,11 @@ export interface Installed extends Vetted {
   readonly path: string;
 }
 
+/** Whether a confirmation could make a skill of it: without a manifest that is read, or with files that are not written, none can. */
+function canBeLoaded({ skill, findings }: Vetted): boolean {
+  return skill !== undefined && !findings.some(({ severity, category }) => severity === 'CRITICAL' && category === 'structure');
+}
+
 /**
  * The gate: judges the files in memory and writes those very bytes, or nothing. Call it inside `root.alone`. The folder
  * gets its name first and its digest is committed then: a crash between leaves bytes that nobody vouches for, which are
@@ -56,7 +61,7 @@ export async function installSkill(deps: InstallDeps, call: CallContext, about: 
   if (named !== undefined && named !== name)
     throw new AppError('invalid_params', `content: expected the manifest to name the skill ${name}, got ${named}`, { param: 'name' });
   const forced = about.forced(digest);
-  const decision = decide(tier, verdict, forced);
+  const decision = canBeLoaded(vetted) ? decide(tier, verdict, forced) : 'block';
   const metadata = {
     source,
     tier,

@@ -110,6 +110,25 @@ describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
     expect(await readFile(join(folder('helper', name), 'SKILL.md'), 'utf8')).toBe(caution.content);
   });
 
+  test('what can never be loaded is refused, and no confirmation is offered for it', async () => {
+    using socket = server.socket();
+    const client = transport === 'http' ? server.client : socket;
+    const name = `never-${at}`;
+    const uploads = [
+      [{ path: 'notes.md', content: 'x' }],
+      [
+        { path: '../evil', content: 'x' },
+        { path: 'SKILL.md', content: skill(name) },
+      ],
+    ];
+    for (const force of [false, true]) {
+      const refused = { code: 'denied', message: expect.stringMatching(/^\[skill_vet_rejected:dangerous\] /) };
+      for (const files of uploads) await expect(client.call('skills.upload', { name, files, force })).rejects.toMatchObject(refused);
+      await expect(client.call('skills.create', { name, content: 'No manifest.', force })).rejects.toMatchObject(refused);
+    }
+    expect(await exists(folder('default', name))).toBe(false);
+  });
+
   test('a skill of several files is uploaded as it is', async () => {
     using socket = server.socket();
     const client = transport === 'http' ? server.client : socket;

@@ -22,6 +22,11 @@ export function isRequester(row: Pick<RunRow, 'requesterRef' | 'principalId' | '
   return row.requesterRef === null && row.principalId === call.identity.principalId;
 }
 
+/** Whether the caller may see what a run said: an admin, and a token of the runs that it owns; agents are shown it by their tools. */
+export function readsResult(row: Pick<RunRow, 'principalId'>, call: CallContext): boolean {
+  return isAdmin(call) || (call.agentCaller === undefined && row.principalId === call.identity.principalId);
+}
+
 /** One for what is unknown, foreign, or no id at all. */
 export const unknownRun = (id: string) => new AppError('not_found', `Unknown run ID: ${id}`);
 

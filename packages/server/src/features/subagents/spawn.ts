@@ -150,6 +150,14 @@ export function createSpawn(deps: SpawnDeps) {
   async function saidBefore({ includeParentHistory: wanted }: Params<'session.spawn'>, call: CallContext): Promise<string | undefined> {
     const { includeParentHistory, parentSummaryMaxTokens } = config.subagentContext;
     const ref = call.agentCaller?.conversationRef;
+    if (wanted === 'summary' && ref === undefined)
+      throw new AppError(
+        'invalid_params',
+        'includeParentHistory: only an agent has a parent conversation; put what the sub-agent must know into task',
+        {
+          param: 'includeParentHistory',
+        },
+      );
     if ((wanted ?? includeParentHistory) === 'none' || ref === undefined) return undefined;
     const { total } = await deps.sessions.said({ conversationRef: ref, offset: 0, limit: 1 }, call).catch(noHistory);
     const { messages } = await deps.sessions

@@ -149,8 +149,8 @@ test('E1–E4: what is not the caller’s is as unknown as what is not there', a
   const { runs } = await ada.call('subagent.list', {});
   expect(runs).toHaveLength(1);
   expect(JSON.stringify(runs)).not.toContain('secret');
-  expect(JSON.stringify(await ada.call('session.run_status', { runId }))).not.toContain('secret');
-  // Whoever asked for it gets the result by waiting.
+  // Whoever asked for it gets the result, by waiting as by looking.
+  expect(await ada.call('session.run_status', { runId })).toMatchObject({ completion: { summary: 'secret words' } });
   expect((await ada.call('subagent.wait', { runIds: [runId], timeoutMs: 0 })).results[0]?.completion?.summary).toBe('secret words');
   expect((await server.client.call('subagent.list', { agentId: 'default' })).runs.find((run) => run.runId === runId)).toMatchObject({
     task: 'secret task',
@@ -202,4 +202,21 @@ test('E8: a pause refuses what is new and lets go on what runs; what waits goes 
   expect(await server.client.call('subagent.resume', {})).toMatchObject({ paused: false, changed: true });
   const { rows } = await server.client.call('obs.audit.query', { actionType: 'subagent.pause' });
   expect(rows).toHaveLength(1);
+});
+
+test('a token reads what its own runs said in run_status as in wait; the parent history that it has not is refused by name', async () => {
+  const ada = await server.as(['rpc']);
+  server.provider.setAnswer(() => ({ text: 'Forty-two.' }));
+  const { runId } = await ada.call('session.spawn', { task: 'Count.' });
+  const [waited] = (await ada.call('subagent.wait', { runIds: [runId], timeoutMs: 5_000 })).results;
+  const status = await ada.call('session.run_status', { runId });
+  expect(waited).toMatchObject({ status: 'completed', completion: { summary: 'Forty-two.' } });
+  expect(status).toMatchObject({ status: 'completed', completion: waited?.status === 'completed' ? waited.completion : {} });
+  const eve = await server.as(['rpc']);
+  await expect(eve.call('session.run_status', { runId })).rejects.toMatchObject({ code: 'not_found' });
+  await expect(ada.call('session.spawn', { task: 'x', includeParentHistory: 'summary' })).rejects.toMatchObject({
+    code: 'invalid_params',
+    message: expect.stringContaining('includeParentHistory'),
+  });
+  expect(await ada.call('session.spawn', { task: 'x', includeParentHistory: 'none' })).toMatchObject({ async: true });
 });

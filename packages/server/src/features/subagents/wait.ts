@@ -1,10 +1,10 @@
 import type { ResultInput } from '@gatehouse/contract';
-import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import { findRuns, listRuns } from './list-store.ts';
 import { markSeen } from './news-store.ts';
-import { isRequester, reachOf } from './reach.ts';
+import { reachOf, readsResult } from './reach.ts';
 import { isEnded, type RunRow } from './row.ts';
 import { completionFacts, completionOf } from './view.ts';
 import type { Waiters } from './waiters.ts';
@@ -88,7 +88,7 @@ export function createWait({ db, clock, waiters, stopping, lend }: WaitDeps) {
 
 function answerOf(runId: string, row: RunRow | undefined, isCancelled: boolean, call: CallContext): Answer {
   if (row === undefined) return { runId, status: 'denied_unknown' };
-  const completion = isAdmin(call) || isRequester(row, call) ? completionOf(row) : completionFacts(row);
+  const completion = readsResult(row, call) ? completionOf(row) : completionFacts(row);
   if (completion !== undefined) return { runId, status: 'completed', completion };
   return { runId, status: isCancelled ? 'cancelled' : 'timeout' };
 }

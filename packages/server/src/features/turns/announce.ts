@@ -19,14 +19,14 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
     bus.emit('message:received', { ...about, message: { id: newId('ms'), text, senderId, timestamp }, timestamp }, owner);
   }
 
-  /** Adds `message:streaming` to a sink while somebody listens: one event per upstream read, never per token. */
+  /** Adds `message:streaming` to a sink, or makes one, while somebody listens: one event per upstream read, never per token. */
   function streaming(sink: TurnSink | undefined, about: About, owner: string): TurnSink | undefined {
-    if (sink === undefined || !bus.wants('message:streaming')) return sink;
+    if (!bus.wants('message:streaming')) return sink;
     let fragments = '';
     return {
       text(fragment) {
         fragments += fragment;
-        sink.text(fragment);
+        sink?.text(fragment);
       },
       flush() {
         if (fragments !== '') {
@@ -35,9 +35,10 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
           fragments = '';
           bus.emit('message:streaming', { ...about, messageId: `ms_${about.turnId}`, delta, timestamp: clock.now() }, owner);
         }
-        return sink.flush();
+        return sink?.flush() ?? true;
       },
-      drained: () => sink.drained(),
+      drained: () => sink?.drained() ?? Promise.resolve(),
+      ...(sink === undefined && { onlyWatched: true }),
     };
   }
 

@@ -58,9 +58,10 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
   /** Waits for the conversation's lane and a place among the agent's turns, then runs. */
   readonly inLane: <T>(
     place: {
-      readonly ref: string;
+      readonly target: ConversationTarget;
       readonly agent: Agent;
-      readonly principalId: string;
+      /** False for a completion of `/v1`, which is no conversation that anybody can find. */
+      readonly kept: boolean;
       readonly signal: AbortSignal;
       /** Counts elsewhere, and not among the turns of its agent: what waits for it may hold one of their places. */
       readonly delegated?: boolean;
@@ -197,7 +198,7 @@ export function createTurns(deps: TurnsDeps): Turns {
   const reenter: Reenter = async ({ target, begunBy, chain, rootRunId, take }, call) => {
     refuseAfterCrashes();
     const admitted = deps.agents.usable(target.agentId, call);
-    return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
+    return deps.inLane({ target, agent: admitted, kept: true, signal: call.signal }, async () => {
       const agent = deps.agents.usable(target.agentId, call);
       const models = modelsFor(agent, deps.models);
       const news = take();
@@ -220,9 +221,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     refuseAfterCrashes();
     const agent = deps.agents.usable(target.agentId, call);
     const delegated = origin === 'subagent' || origin === 'graph';
-    return deps.inLane({ ref: target.ref, agent, principalId: target.principalId, signal: call.signal, delegated }, () =>
-      run(() => deps.agents.usable(target.agentId, call)),
-    );
+    return deps.inLane({ target, agent, kept: true, signal: call.signal, delegated }, () => run(() => deps.agents.usable(target.agentId, call)));
   }
 
   async function converseDurably(turn: DurableTurn, agent: Agent, call: CallContext): Promise<DurableOutcome> {
@@ -253,7 +252,7 @@ export function createTurns(deps: TurnsDeps): Turns {
       const modelsOf = (agent: Agent) => fit(modelsFor(agent, deps.models), mediaOf(attached), 'attachments');
       // Known before it waits: no model for what is attached.
       if (attached.length > 0) modelsOf(admitted);
-      return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
+      return deps.inLane({ target, agent: admitted, kept: true, signal: call.signal }, async () => {
         // It may have waited: what was suspended, deleted or changed meanwhile holds for it too.
         const agent = deps.agents.usable(target.agentId, call);
         const models = modelsOf(agent);
@@ -288,7 +287,7 @@ export function createTurns(deps: TurnsDeps): Turns {
       const refreshing = deps.refreshPrompt(admitted);
       if (refreshing !== undefined) await refreshing;
       const prepared = prepare(admitted);
-      return deps.inLane({ ref: target.ref, agent: admitted, principalId: target.principalId, signal: call.signal }, async () => {
+      return deps.inLane({ target, agent: admitted, kept: false, signal: call.signal }, async () => {
         // It may have waited for its agent's group: what was suspended, deleted or changed meanwhile holds for it too.
         const agent = deps.agents.usable(chosen.agentId, call);
         if (agent !== admitted) await deps.refreshPrompt(agent);
