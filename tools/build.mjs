@@ -16,6 +16,7 @@ const threads = {
   'page-worker': 'packages/server/src/features/web/page-worker.ts',
   'delivery-worker': 'packages/server/src/features/webhooks/delivery-worker.ts',
   'search-worker': 'packages/server/src/features/workspace/search-worker.ts',
+  'count-worker': 'packages/server/src/features/workspace/count-worker.ts',
   'wake-gate-worker': 'packages/server/src/features/cron/wake-gate-worker.ts',
 };
 /** Files of packages that a thread reads from beside itself. */

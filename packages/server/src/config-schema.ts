@@ -14,6 +14,7 @@ import { SkillsConfig } from './features/skills/config.ts';
 import { ExecConfig } from './features/shell/config.ts';
 import { LinksConfig, WebSearchConfig } from './features/web/config.ts';
 import { WebhooksConfig } from './features/webhooks/config.ts';
+import { WorkspacesConfig } from './features/workspace/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
 import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
 
@@ -57,6 +58,7 @@ export const RootConfig = z.strictObject({
         .describe('With less free space than this on a disk of the home folder, no new work that writes is accepted; 0 turns the check off.'),
     })
     .prefault({}),
+  workspaces: WorkspacesConfig.prefault({}).describe('The folders in which agents work: how much each may hold.'),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon tells monitoring systems; `/metrics` needs no setting.'),
   logging: z
     .strictObject({

@@ -6,7 +6,7 @@ import { createSkills } from './features/skills/skills.ts';
 import { createShell } from './features/shell/shell.ts';
 import { printSessionKey, parseSessionKey } from './features/sessions/conversation.ts';
 import { createWeb } from './features/web/web.ts';
-import { createWorkspace } from './features/workspace/workspace.ts';
+import { createWorkspace, type WorkspaceDeps } from './features/workspace/workspace.ts';
 import type { ApprovalsDeps } from './features/approvals/approvals.ts';
 import { createEgress } from './kernel/egress.ts';
 import { type Jail, openJail } from './kernel/jail.ts';
@@ -26,10 +26,11 @@ export interface HandsDeps {
   readonly agents: AgentsApi;
   readonly fence: (text: string, label: FenceLabel) => string;
   readonly capabilities: ApprovalsDeps['capabilities'];
+  readonly disk: WorkspaceDeps['disk'];
 }
 
 /** What agents act with: the web, skills, MCP servers, workspaces, commands, and the approvals in front of all of them. */
-export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities }: HandsDeps) {
+export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities, disk }: HandsDeps) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
   const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
@@ -67,15 +68,20 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       dial: overrides.egress,
     }),
   );
-  const workspace = createWorkspace({
-    db,
-    bus,
-    clock,
-    log: log.module('workspace'),
-    agents,
-    path: options.env['PATH'],
-    hideSecrets: options.redactor.hide,
-  });
+  const workspace = building.use(
+    createWorkspace({
+      db,
+      bus,
+      clock,
+      log: log.module('workspace'),
+      agents,
+      path: options.env['PATH'],
+      hideSecrets: options.redactor.hide,
+      config: config.workspaces,
+      disk,
+      processClock: systemClock,
+    }),
+  );
   const approvals = building.use(
     await createApprovals({
       db,
@@ -89,7 +95,14 @@ export async function createHands({ building, options, db, bus, clock, agents, f
     }),
   );
   const shell = building.use(
-    createShell({ clock, config: config.exec, jail: openedJail, env: options.env, agentOf: (agentId) => agents.find(agentId)?.config }),
+    createShell({
+      clock,
+      config: config.exec,
+      jail: openedJail,
+      room: workspace.room,
+      env: options.env,
+      agentOf: (agentId) => agents.find(agentId)?.config,
+    }),
   );
   return { web, skills, mcp, workspace, approvals, shell, openedJail };
 }

@@ -10,6 +10,7 @@ import type { Identity } from './kernel/call-context.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { EventBus } from './kernel/event-bus.ts';
+import type { WorkspaceRoom } from './features/workspace/api.ts';
 import type { Jail } from './kernel/jail.ts';
 import type { FenceLabel } from './runtime/fence.ts';
 import type { Tool } from './runtime/tool.ts';
@@ -36,6 +37,7 @@ export interface TeamsDeps {
   readonly toolsOf: (agentId: string) => readonly Tool[];
   /** Opened when it is first needed. */
   readonly jail: () => Promise<Jail>;
+  readonly room: WorkspaceRoom;
   readonly knowsModel: (name: string) => boolean;
   readonly fence: (text: string, label: FenceLabel) => string;
   /** The identity of a token as it is now; undefined when it is gone. */

@@ -183,6 +183,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     agents: agents.api,
     fence: fence.wrap,
     capabilities: autonomy,
+    disk: ground.disk,
   });
   const injections = createInjectionMonitor({ bus, clock });
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, toolSet.current());
@@ -382,6 +383,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       return agent === undefined ? [] : toolsOf(agent);
     },
     jail: openedJail,
+    room: workspace.room,
     knowsModel: (name) => models.resolve(name) !== undefined,
     fence: fence.wrap,
     identityOf,

@@ -47,8 +47,8 @@ export interface JailSpec {
   readonly limits: JailLimits;
 }
 
-/** Which limit of the whole group ended it, or a process of it. */
-export type JailBound = 'memory' | 'processes';
+/** Which limit of the whole group ended it, or a process of it; the last two are of what it writes to. */
+export type JailBound = 'memory' | 'processes' | 'workspace' | 'disk';
 
 export interface JailEnd {
   readonly code: number | null;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { newId } from '../kernel/ids.ts';
 import { listInside, removeInside, writeFileInside } from '../kernel/safe-path.ts';
@@ -32,15 +33,31 @@ export interface OffLoaded {
 }
 
 /** Writes a result to a file of the agent's workspace; the oldest such files make room for new ones. */
-export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' | 'models'>, content: string): Promise<OffLoaded> {
+export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' | 'models' | keyof ResultOwner>, content: string): Promise<OffLoaded> {
   // Lines that the reading tool can show one by one, whatever the result looks like.
   const kept = breakLines(cutMiddle(content, maxFileCharacters));
-  const path = await keepResult(input.workspaceDir, folder, newId(input.turnId), kept);
+  const path = await keepResult(
+    input.workspaceDir,
+    folder,
+    `${markOf(input.conversationRef)}-${markOf(input.principalId)}-${newId(input.turnId)}`,
+    kept,
+  );
   const lines = kept.split('\n').length;
   return {
     shown: cutMiddle(content, Math.min(shownCharacters, offLoadFrom(input.models))),
     pointer: `[${content.length} characters in all, in ${lines} lines of the file ${path}: open what you need of it with "${fileReader}", offset and limit]`,
   };
+}
+
+/** Whose result is read: it belongs to a conversation, and to the principal whose conversation that is. */
+type ResultOwner = Pick<TurnInput, 'conversationRef' | 'principalId'>;
+
+const markOf = (id: string) => createHash('sha256').update(id).digest('hex').slice(0, 16);
+
+/** True for the path of a result that a turn of this conversation, or of another one of its principal, off-loaded. */
+export function isOwnResult(path: string, { conversationRef, principalId }: ResultOwner): boolean {
+  const [, conversation, principal] = /^\.gatehouse\/offload\/([0-9a-f]{16})-([0-9a-f]{16})-[\w-]+\.txt$/.exec(path) ?? [];
+  return conversation === markOf(conversationRef) || principal === markOf(principalId);
 }
 
 /** The way to the rest of an off-loaded result, which outlives the result in the window. */

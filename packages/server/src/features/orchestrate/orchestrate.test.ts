@@ -38,6 +38,7 @@ async function make(over: { readonly isEnabled?: boolean; readonly jail: () => P
     rates: { perRootPerSecond: 20, perSocketPerSecond: 10, connectsPerMinute: 60 },
     key: Buffer.alloc(32, 1),
     socketFile: '/nowhere/capability.sock',
+    room: { assertRoom: async () => {}, watched: (jail) => jail },
     workspace: { inside: '/workspace', masked: [], mounts: async () => [] },
     limitsOf: () => ({ memoryBytes: 1e8, processes: 10, cpuSeconds: 10, fileBytes: 1e6, openFiles: 64 }),
     beginScript: operation('test.begin', async () => {}),

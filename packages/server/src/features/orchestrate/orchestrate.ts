@@ -10,6 +10,7 @@ import { type Jail, type JailLimits, type JailMount, refuseWithout } from '../..
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
+import type { WorkspaceRoom } from '../workspace/api.ts';
 import type { ScriptBegin, ScriptCalls, ScriptEnd } from './api.ts';
 import type { RateLimits } from './rates.ts';
 import { runScript, type ScriptRun } from './run-script.ts';
@@ -34,6 +35,7 @@ export interface OrchestrateDeps {
   readonly jail: () => Promise<Jail>;
   /** Processes live in real time, whatever clock the rest runs by. */
   readonly processClock: Clock;
+  readonly room: WorkspaceRoom;
   readonly workspace: {
     /** Where scripts see it. */
     readonly inside: string;
@@ -76,9 +78,11 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
 
   async function run(args: OrchestrateArgs, context: ToolContext): Promise<ToolResult> {
     const agent = deps.agents.usable(context.agentId, context.call);
-    const jail = await deps.jail();
-    if (jail.unavailable !== undefined) offered = none;
-    refuseWithout(jail);
+    const opened = await deps.jail();
+    if (opened.unavailable !== undefined) offered = none;
+    refuseWithout(opened);
+    await deps.room.assertRoom(context.workspaceDir, { files: 1 });
+    const jail = deps.room.watched(opened, context.workspaceDir);
     if (running.size >= maxScripts) throw new AppError('unavailable', `${maxScripts} scripts run already: try again later`);
     const caps = deps.autonomy.standing(agent, context.call.agentCaller).caps;
     const startedMs = clock.monotonic();
@@ -208,13 +212,19 @@ const why: Readonly<Record<NonNullable<ScriptRun['failureClass']>, string>> = {
   killed: 'it was stopped from outside',
 };
 
+const overBound: Readonly<Record<NonNullable<ScriptRun['bound']>, string>> = {
+  memory: 'it needed more memory than it may use',
+  processes: 'it wanted more processes than it may have',
+  workspace: 'the workspace holds more than it may; delete files first',
+  disk: 'the disk of the workspace has too little room left',
+};
+
 function resultOf({ failureClass, exitCode, bound, stdout, stderr }: ScriptRun, { captureStdout }: OrchestrateArgs, durationMs: number): ToolResult {
   const seconds = (durationMs / 1000).toFixed(1);
   const shown = captureStdout ? stdout : '';
   if (failureClass === undefined) return { content: `[ok, ${seconds} s]\n${shown === '' ? '(no output)' : shown}`, outside: { source: 'script' } };
   const code = exitCode === null ? '' : ` (exit code ${exitCode})`;
-  const limit =
-    bound === undefined ? '' : bound === 'memory' ? ': it needed more memory than it may use' : ': it wanted more processes than it may have';
+  const limit = bound === undefined ? '' : `: ${overBound[bound]}`;
   const parts = [`[${failureClass}: ${why[failureClass]}${code}${limit}, ${seconds} s]`, shown, stderr === '' ? '' : `[standard error]\n${stderr}`];
   return { content: parts.filter((part) => part !== '').join('\n'), isError: true, outside: { source: 'script' } };
 }

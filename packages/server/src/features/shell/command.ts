@@ -2,6 +2,7 @@ import type { AgentConfig } from '@gatehouse/contract';
 import type { Clock } from '../../kernel/clock.ts';
 import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../kernel/jail.ts';
 import type { ToolContext } from '../../runtime/tool.ts';
+import type { WorkspaceRoom } from '../workspace/api.ts';
 import { type ExecConfig, limitsFor } from './config.ts';
 import { folderInside, maskedInside, workspaceMounts } from './workspace-mounts.ts';
 
@@ -10,6 +11,7 @@ export interface ShellDeps {
   /** Opened when it is first needed. */
   readonly jail: () => Promise<Jail>;
   readonly config: ExecConfig;
+  readonly room: WorkspaceRoom;
   /** Of the daemon; agents see what their configuration names. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** How the agent is configured now; undefined when there is none of this name any more. */
@@ -47,5 +49,7 @@ export function describeEnd({ code, signal, bound }: JailEnd, limits: Pick<JailS
   if (bound === 'memory')
     return `${end}: it needed more than the ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory that a command may use`;
   if (bound === 'processes') return `${end}: it wanted more than the ${limits.processes} processes that a command may have`;
+  if (bound === 'workspace') return `${end}: the workspace holds more than it may (workspaces.quotaMb, workspaces.quotaFiles); delete files first`;
+  if (bound === 'disk') return `${end}: the disk of the workspace has too little room left (storage.minFreeBytes)`;
   return end;
 }

@@ -14,6 +14,8 @@ const maxOutputBytes = 8 * 1024 * 1024;
 const maxArgumentBytes = 96 * 1024;
 /** How long output may still be on its way when all processes are gone. */
 const drainMs = 2000;
+/** Programs that write nothing. No shell reads their arguments, and nothing can take their places on the PATH of the jail. */
+const freeing: ReadonlySet<string> = new Set(['rm', 'chmod']);
 
 const word = z
   .string()
@@ -60,8 +62,12 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
         throw new AppError('payload_too_large', `argv: expected at most ${maxArgumentBytes} bytes together; hand longer text to stdin`, {
           param: 'argv',
         });
-      const jail = await deps.jail();
-      refuseWithout(jail);
+      const opened = await deps.jail();
+      refuseWithout(opened);
+      // What makes room is run in a full workspace too.
+      const isFreeing = freeing.has(args.argv[0]);
+      if (!isFreeing) await deps.room.assertRoom(context.workspaceDir, { files: 1 });
+      const jail = isFreeing ? opened : deps.room.watched(opened, context.workspaceDir);
       const spec = await specOf(deps, agent, args, context);
       if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command began');
       return args.background ? background.begin(jail, spec, args.stdin, context) : runToEnd(deps.clock, jail, spec, args, context.signal);

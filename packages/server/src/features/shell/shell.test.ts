@@ -11,6 +11,10 @@ import { systemClock } from '../../kernel/clock.ts';
 import { type Jail, openJail } from '../../kernel/jail.ts';
 import type { ToolContext, ToolResult } from '../../runtime/tool.ts';
 import { turnInput } from '../../runtime/testing.ts';
+import { silentLog } from '../../kernel/log.ts';
+import type { WorkspaceRoom } from '../workspace/api.ts';
+import { WorkspacesConfig } from '../workspace/config.ts';
+import { createQuota } from '../workspace/quota.ts';
 import { ExecConfig } from './config.ts';
 import { createShell, type Shell } from './shell.ts';
 
@@ -22,6 +26,8 @@ let shell: Shell;
 let agent: AgentConfig;
 let jail: Jail;
 const secretEnv = { GATEHOUSE_TOKEN: 'secret-of-the-daemon', API_NAME: 'named', PATH: '/nowhere' };
+/** Full or not is what the tests of workspaces are about. */
+const room: WorkspaceRoom = { assertRoom: async () => {}, watched: (opened) => opened };
 const smallConfig = ExecConfig.parse({ memoryMb: 192, processes: 40, fileMb: 8, cpuSeconds: 20, maxBackgroundPerAgent: 2 });
 
 beforeAll(async () => {
@@ -32,7 +38,7 @@ beforeEach(() => {
   base = mkdtempSync(join(realpathSync(tmpdir()), 'gatehouse-shell-'));
   workspaceDir = join(base, 'workspaces', 'default');
   setAgent({});
-  shell = createShell({ clock: systemClock, config: smallConfig, jail: async () => jail, env: secretEnv, agentOf: () => agent });
+  shell = createShell({ clock: systemClock, config: smallConfig, jail: async () => jail, room, env: secretEnv, agentOf: () => agent });
 });
 afterEach(async () => {
   await shell[Symbol.asyncDispose]();
@@ -224,6 +230,35 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
   });
 });
 
+describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
+  it('runs no command but what makes room, and ends what fills it meanwhile', async () => {
+    await using quota = createQuota({
+      clock: systemClock,
+      log: silentLog,
+      config: WorkspacesConfig.parse({ quotaMb: 2 }),
+      disk: { look: async () => {}, shortage: () => undefined, assertRoomToWrite() {} },
+    });
+    shell = createShell({ clock: systemClock, config: smallConfig, jail: async () => jail, room: quota, env: secretEnv, agentOf: () => agent });
+    expect((await sh('echo a > data/a')).content).toContain('[exit code 0');
+    const fill = 'for i in 1 2 3; do head -c 900k /dev/zero > data/f$i; done; sleep 20';
+    const id = idOf(await sh(fill, { background: true }));
+    expect(await sh('sleep 20')).toMatchObject({
+      content: expect.stringContaining('the workspace holds more than it may (workspaces.quotaMb'),
+      isError: true,
+    });
+    await expect.poll(async () => (await use('process', { action: 'read', id })).content).toContain('ended by SIGKILL: the workspace holds more');
+    for (const background of [false, true])
+      expect(await exec(['rm2'], { background })).toMatchObject({
+        content: expect.stringMatching(
+          /^precondition_failed: The workspace is full: it holds 2\.\d MiB.*"data" 2\.\d MiB.*the programs "rm" and "chmod"/,
+        ),
+        isError: true,
+      });
+    expect((await exec(['rm', 'data/f1', 'data/f2'])).content).toContain('[exit code 0');
+    expect((await sh('ls data')).content).toContain('a\nf3\n');
+  });
+});
+
 describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
   it('are read by offset, written to, listed and ended', async () => {
     const begun = await exec(['sh', '-c', 'echo ready; while read line; do echo "got $line"; done; echo bye'], { background: true });
@@ -293,6 +328,7 @@ describe('without a jail', () => {
       clock: systemClock,
       config: smallConfig,
       jail: () => openJail({ clock: systemClock, find: () => undefined }),
+      room,
       env: {},
       agentOf: () => agent,
     });
@@ -327,6 +363,7 @@ describe('without a jail', () => {
       clock: systemClock,
       config: ExecConfig.parse({ enabled: false }),
       jail: async () => jail,
+      room,
       env: {},
       agentOf: () => agent,
     });

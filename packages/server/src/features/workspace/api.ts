@@ -1,3 +1,4 @@
+import type { Jail } from '../../kernel/jail.ts';
 import type { Agent } from '../agents/api.ts';
 
 /** What the files of a workspace add to the system prompt. */
@@ -15,4 +16,12 @@ export interface WorkspaceApi {
   refresh(agent: Agent): Promise<void> | undefined;
   /** What HEARTBEAT.md asks for, as it is on disk now; undefined when it is missing, still the template, or says nothing. It never fails. */
   checklist(agent: Agent): Promise<string | undefined>;
+}
+
+/** Whether a workspace has room for more. */
+export interface WorkspaceRoom {
+  /** Fails with `precondition_failed` when the workspace is full, saying what takes the room, with `unavailable` when the disk is. */
+  assertRoom(workspaceDir: string, wanted?: { readonly bytes?: number; readonly files?: number }): Promise<void>;
+  /** The jail, whose programs are ended when the workspace or the disk gets full meanwhile. */
+  watched(jail: Jail, workspaceDir: string): Jail;
 }

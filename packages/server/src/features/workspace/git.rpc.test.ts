@@ -217,4 +217,51 @@ describe('what an agent may leave in its workspace', () => {
     expect(readdirSync(join(dir, '..', 'elsewhere'))).toEqual([]);
     expect(readFileSync(outside, 'utf8')).toBe('SECRET');
   });
+
+  it('keeps git waiting with no pipe, socket or device, wherever it lies', async () => {
+    await write('projects/a.md', 'a');
+    await write('projects/inner/.gitkeep', '');
+    await commit();
+    await write('projects/a.md', 'b');
+    mkdirSync(join(dir, 'projects/repo/.git'), { recursive: true });
+    mkdirSync(join(dir, 'projects/elsewhere/objects'), { recursive: true });
+    mkdirSync(join(dir, 'projects/elsewhere/refs'), { recursive: true });
+    mkdirSync(join(dir, 'projects/led'));
+    mkdirSync(join(dir, 'projects/odd\u0007name'));
+    writeFileSync(join(dir, 'projects/led/.git'), 'gitdir: ../elsewhere\n');
+    const pipes = [
+      '.gitignore',
+      '.gitattributes',
+      '.gitmodules',
+      '.mailmap',
+      '.git',
+      'projects/.gitignore',
+      'projects/.gitattributes',
+      'projects/inner/.git',
+      'projects/repo/.git/HEAD',
+      'projects/repo/.git/commondir',
+      'projects/elsewhere/HEAD',
+      'projects/elsewhere/commondir',
+      'projects/odd\u0007name/.gitignore',
+    ].map((name) => join(dir, name));
+    execFileSync('mkfifo', [...pipes, join(dir, 'projects/kept')]);
+    const [{ entries }, text] = await Promise.all([status(), diff(), log()]);
+    expect(entries).toContainEqual({ path: 'projects/a.md', status: 'modified', staged: false });
+    expect(text).toContain('+b');
+    await commit();
+    expect((await status()).entries.filter(({ status: kind }) => kind !== 'untracked')).toEqual([]);
+    expect(pipes.filter((path) => existsSync(path))).toEqual([]);
+    // What git does not open by its name stays: programs of the agent may use it.
+    expect(existsSync(join(dir, 'projects/kept'))).toBe(true);
+    const doors = [
+      server.client.call('workspace.listDir', { agentId, subdir: 'projects' }),
+      server.client.call('workspace.status', { agentId }),
+      server.client.call('workspace.readFile', { agentId, filePath: 'projects/kept' }).catch((error: unknown) => error),
+    ];
+    expect(await Promise.all(doors)).toEqual([
+      { entries: expect.not.arrayContaining([expect.objectContaining({ name: 'kept' })]), truncated: false },
+      expect.objectContaining({ exists: true }),
+      expect.objectContaining({ code: 'not_found' }),
+    ]);
+  });
 });

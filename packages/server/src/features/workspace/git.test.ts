@@ -1,10 +1,12 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../kernel/clock.ts';
 import { createGit } from './git.ts';
+import { createRepository } from './repository.ts';
 
 describe('the program git', () => {
   it('is named when it is missing', async () => {
@@ -37,6 +39,32 @@ describe('the program git', () => {
     await expect(slow({ gitDir: folder, args: ['slow'], signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'cancelled' });
     await rm(folder, { recursive: true });
   });
+
+  it.runIf(process.platform === 'linux')(
+    'is ended when it waits at a pipe; the others of the workspace do not wait for long, and the answer names the pipe',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'gatehouse-stalled-git-'));
+      const gitDir = join(folder, '.git-agent');
+      await mkdir(gitDir);
+      await mkdir(join(folder, 'agent'));
+      writeFileSync(join(gitDir, 'HEAD'), 'ref: refs/heads/main\n');
+      execFileSync('mkfifo', [join(folder, 'agent/pipe')]);
+      writeFileSync(join(folder, 'git'), `#!/bin/sh\nread line < ${folder}/agent/pipe\n`, { mode: 0o755 });
+      // Its own timers run at once; that of 30 s never does.
+      const clock = { ...systemClock, after: (ms: number, run: () => void) => systemClock.after(ms > 1000 ? 1e6 : 5, run) };
+      const repository = createRepository({
+        git: createGit({ clock, path: `${folder}:/usr/bin:/bin` }),
+        clock,
+        workspaceDir: join(folder, 'agent'),
+        clear: async () => ({ special: ['pipe'] }),
+      });
+      await expect(repository.status()).rejects.toMatchObject({
+        code: 'conflict',
+        message: expect.stringContaining('keeps git waiting: "pipe". Delete it'),
+      });
+      await rm(folder, { recursive: true });
+    },
+  );
 });
 
 function isAlive(pid: number): boolean {

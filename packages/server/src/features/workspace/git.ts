@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../kernel/app-error.ts';
@@ -16,6 +17,9 @@ export interface GitRun {
   readonly signal?: AbortSignal;
 }
 
+/** Git waits for a file that nothing comes out of: a pipe of the workspace. */
+export class GitStalled extends Error {}
+
 export interface GitResult {
   readonly code: number | null;
   readonly stdout: Buffer;
@@ -27,6 +31,9 @@ export interface GitResult {
 export type Git = (run: GitRun) => Promise<GitResult>;
 
 const timeoutMs = 30_000;
+/** A program that sleeps for so long, and takes no processor time, waits for something that may never come. */
+const stalledMs = 2000;
+const stallLookMs = 250;
 const defaultMaxBytes = 1024 * 1024;
 const maxErrorBytes = 4096;
 
@@ -46,6 +53,7 @@ const settings = [
   'core.logAllRefUpdates=false',
   'gc.auto=0',
   'log.showSignature=false',
+  'log.mailmap=false',
   'submodule.recurse=false',
   'protocol.allow=never',
 ].flatMap((setting) => ['-c', setting]);
@@ -93,6 +101,10 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
       child.once('close', resolve);
     });
     const cancelTimeout = clock.after(timeoutMs, () => kill(new AppError('timeout', `git took longer than ${timeoutMs} ms`)));
+    const cancelStall =
+      workTree === undefined || child.pid === undefined
+        ? undefined
+        : watchStall(clock, child.pid, () => kill(new GitStalled('git waits for a file of the workspace')));
     const onAbort = () => kill(new AppError('cancelled', 'git was stopped'));
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted === true) onAbort();
@@ -108,9 +120,46 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
       throw error;
     } finally {
       cancelTimeout();
+      cancelStall?.();
       signal?.removeEventListener('abort', onAbort);
     }
   };
+}
+
+/** Tells when a program has slept through several looks. Elsewhere than on Linux it never does. */
+function watchStall(clock: Clock, pid: number, stalled: () => void): () => void {
+  let before: string | undefined;
+  let sleptMs = 0;
+  let cancel = clock.after(stallLookMs, () => void look());
+  let ended = false;
+  async function look(): Promise<void> {
+    const now = await sleepOf(pid);
+    if (ended) return;
+    sleptMs = now !== undefined && now === before ? sleptMs + stallLookMs : 0;
+    before = now;
+    if (sleptMs >= stalledMs) return stalled();
+    cancel = clock.after(stallLookMs, () => void look());
+  }
+  return () => {
+    ended = true;
+    cancel();
+  };
+}
+
+/** Processor time of a program all of whose threads sleep; undefined of one that works, waits for a disk, or is not known. */
+async function sleepOf(pid: number): Promise<string | undefined> {
+  try {
+    const times: string[] = [];
+    for (const thread of await readdir(`/proc/${pid}/task`)) {
+      const stat = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      if (fields[0] !== 'S') return undefined;
+      times.push(`${thread} ${fields[11]} ${fields[12]}`);
+    }
+    return times.join();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Ends the program when what it is fed cannot be read; that it ends before it has read everything is its own affair. */

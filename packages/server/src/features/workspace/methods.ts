@@ -15,6 +15,7 @@ import type { Exclusive } from './exclusive.ts';
 import type { Git } from './git.ts';
 import { isInternal } from './internal-names.ts';
 import { writablePath } from './protected-paths.ts';
+import type { Quota } from './quota.ts';
 import { createRepository } from './repository.ts';
 import { setUp, statusOf } from './set-up.ts';
 import { isTemplateName, templateOf } from './templates.ts';
@@ -32,6 +33,7 @@ export interface WorkspaceMethodsDeps {
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly git: Git;
   readonly exclusive: Exclusive;
+  readonly quota: Quota;
   /** A file was changed. */
   readonly changed: (agent: Agent) => void;
 }
@@ -68,7 +70,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
     });
   }
 
-  const repositoryOf = ({ workspaceDir }: Agent) => createRepository({ git, clock, workspaceDir });
+  const repositoryOf = ({ workspaceDir }: Agent) => createRepository({ git, clock, workspaceDir, clear: () => deps.quota.clearForGit(workspaceDir) });
   /** Reading by git keeps an index up to date, so that it has its turn too. */
   const inRepository = <T>(agent: Agent, call: CallContext, work: (repository: ReturnType<typeof repositoryOf>) => Promise<T>) =>
     deps.exclusive(`${agent.workspaceDir} git`, call, () => work(repositoryOf(agent)));
@@ -98,6 +100,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
           const path = writablePath(filePath);
           if (sizeBytes > workspaceLimits.writeBytes)
             throw new AppError('payload_too_large', 'Content exceeds 512KB write limit', { param: 'content' });
+          await deps.quota.assertRoom(workspaceDir, { bytes: sizeBytes, files: 1 });
           await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
           await writeFileInside(workspaceDir, path, content, { maxBytes: workspaceLimits.writeBytes });
           return { written: true as const, sizeBytes };
@@ -145,6 +148,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
     'workspace.resetFile': ({ agentId, fileName }, call) =>
       change('workspace.resetFile', 'destructive', agentId, call, { fileName }, async ({ workspaceDir }) => {
         if (!isTemplateName(fileName)) throw new AppError('invalid_params', `Not a template file: ${fileName}`, { param: 'fileName' });
+        await deps.quota.assertRoom(workspaceDir, { bytes: Buffer.byteLength(templateOf(fileName)), files: 1 });
         await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
         await at('fileName', () => writeFileInside(workspaceDir, fileName, templateOf(fileName), { maxBytes: workspaceLimits.writeBytes }));
         return { reset: true as const, fileName };
@@ -152,6 +156,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
 
     'workspace.init': ({ agentId }, call) =>
       change('workspace.init', 'mutate', agentId, call, {}, async (agent) => {
+        await deps.quota.assertRoom(agent.workspaceDir);
         await setUp(agent.workspaceDir, clock);
         try {
           await inRepository(agent, call, (repository) => repository.init());
@@ -194,6 +199,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
       change('workspace.git.restore', 'destructive', agentId, call, { filePath }, (agent) =>
         at('filePath', async () => {
           const path = writablePath(filePath);
+          await deps.quota.assertRoom(agent.workspaceDir, { files: 1 });
           await inRepository(agent, call, (repository) => repository.restore(path));
           return { restored: true as const };
         }),

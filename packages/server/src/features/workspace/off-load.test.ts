@@ -29,8 +29,14 @@ const fetchTool = (content: string): Tool => ({
   run: async () => ({ content, outside: { source: 'web page' } }),
 });
 
-async function call(tools: readonly Tool[], name: string, args: object = {}, contextWindow = testModel.contextWindow): Promise<string> {
-  const input = turnInput({ tools, agent: { tools: { profile: 'full' } }, workspaceDir, models: [{ ...testModel, contextWindow }] });
+async function call(
+  tools: readonly Tool[],
+  name: string,
+  args: object = {},
+  contextWindow = testModel.contextWindow,
+  who: object = {},
+): Promise<string> {
+  const input = turnInput({ ...who, tools, agent: { tools: { profile: 'full' } }, workspaceDir, models: [{ ...testModel, contextWindow }] });
   const deps = { clock: createSteppedClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog };
   const run = { input, signal: new AbortController().signal, beforeOnce: async () => {} };
   const [result] = await callTools(deps, run, [{ id: 'c1', name, arguments: JSON.stringify(args) }]);
@@ -93,4 +99,16 @@ test('a folder that was replaced by a link is not written through: the result is
   const result = await call([fetchTool(page), read], 'fetch');
   expect(pointerOf(result)).toBeUndefined();
   expect(await readdir(elsewhere)).toEqual([]);
+});
+
+test('a result is read by its conversation and its principal, and by nobody else who knows its name', async () => {
+  const ops = { principalId: 'token:ops', conversationRef: 'cv_ops' };
+  const path = pathIn(await call([fetchTool(page), read], 'fetch', {}, undefined, ops));
+  const readAs = (who: object, at = path) => call([read], 'read', { path: at, limit: 1 }, undefined, who);
+  expect(await readAs(ops)).toContain('line 0 of the page');
+  expect(await readAs({ ...ops, conversationRef: 'cv_fork' })).toContain('line 0 of the page');
+  expect(await readAs({ ...ops, principalId: 'token:other' })).toContain('line 0 of the page');
+  const eve = { principalId: 'token:eve', conversationRef: 'cv_eve' };
+  const missing = await readAs(eve, 'missing.txt');
+  for (const at of [path, `./${path}`, '.gatehouse/workspace.json', path.replace(/-tn_/, '-TN_')]) expect(await readAs(eve, at)).toBe(missing);
 });

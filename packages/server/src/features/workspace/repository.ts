@@ -6,7 +6,8 @@ import type { Clock } from '../../kernel/clock.ts';
 import { readFileInside, statInside, writeFileInside } from '../../kernel/safe-path.ts';
 import { committable, commitStream, maxFileBytes, messageOf } from './git-commit.ts';
 import { type ChangedPath, type GitStatus, parseStatus } from './git-status.ts';
-import type { Git, GitResult, GitRun } from './git.ts';
+import { type Git, type GitResult, type GitRun, GitStalled } from './git.ts';
+import type { Usage } from './count-files.ts';
 
 type Commit = Result<'workspace.git.commit'>;
 
@@ -16,19 +17,44 @@ const maxStatusBytes = 4 * 1024 * 1024;
 const maxDiffFiles = 500;
 const maxLogBytes = 4 * 1024 * 1024;
 const maxMessageCharacters = 2000;
+const maxAttempts = 2;
 
 /** Wins over every `.gitattributes` in the workspace: bytes are taken as they are, and no filter has a say. */
 const attributes = '* -text !eol -ident -filter -working-tree-encoding !diff !merge\n';
 const excluded = '.gatehouse/\n.[0-9a-f]*.tmp\n';
+
+export interface RepositoryDeps {
+  readonly git: Git;
+  readonly clock: Clock;
+  readonly workspaceDir: string;
+  /** Removes special files of names that git opens, and tells what is left of them. */
+  readonly clear: () => Promise<Pick<Usage, 'special'>>;
+}
 
 /**
  * The history of one workspace. The repository lies beside the workspace, so that nothing that the agent writes becomes
  * its configuration, and git reads the workspace for names alone: contents are read and written through safe-path, past
  * which no link leads.
  */
-export function createRepository({ git, clock, workspaceDir }: { readonly git: Git; readonly clock: Clock; readonly workspaceDir: string }) {
+export function createRepository({ git, clock, workspaceDir, clear }: RepositoryDeps) {
   const gitDir = `${dirname(workspaceDir)}/.git-${basename(workspaceDir)}`;
   const run = (args: readonly string[], more: Partial<GitRun> = {}) => git({ gitDir, args, ...more });
+
+  /**
+   * Runs git over the workspace, where it opens files by their names alone and would wait at a pipe for ever: pipes of
+   * such names are removed before. One that a command makes meanwhile is found by git that sleeps.
+   */
+  async function runInside(args: readonly string[], more: Partial<GitRun> = {}): Promise<GitResult> {
+    for (let attempt = 1; ; attempt += 1) {
+      const { special } = await clear();
+      try {
+        return await run(args, { workTree: workspaceDir, ...more });
+      } catch (error) {
+        if (!(error instanceof GitStalled)) throw error;
+        if (attempt === maxAttempts) throw blocked(error, special);
+      }
+    }
+  }
 
   async function exists(): Promise<boolean> {
     return (await stat(join(gitDir, 'HEAD')).catch(() => undefined)) !== undefined;
@@ -56,7 +82,7 @@ export function createRepository({ git, clock, workspaceDir }: { readonly git: G
     if ((await stat(workspaceDir).catch(() => undefined)) === undefined)
       throw new AppError('precondition_failed', 'There is no workspace folder yet');
     const args = ['status', '--porcelain=v2', '-z', '--branch', '--untracked-files=all', '--ignore-submodules=all', '--no-renames'];
-    const result = await run(args, { workTree: workspaceDir, maxBytes: maxStatusBytes });
+    const result = await runInside(args, { maxBytes: maxStatusBytes });
     if (!result.cut) done(result);
     return { ...parseStatus(result.stdout, result.cut), truncated: result.cut };
   }
@@ -133,7 +159,7 @@ export function createRepository({ git, clock, workspaceDir }: { readonly git: G
     const about = { ref: stdout.toString().trim(), parent: await head(), message: messageOf(message), atMs: clock.now() };
     done(await run(['fast-import', '--quiet', '--done', '--date-format=raw'], { input: commitStream(workspaceDir, changes, about) }));
     // The index follows, so that what was committed no longer differs.
-    done(await run(['read-tree', '--reset', 'HEAD'], { workTree: workspaceDir }));
+    done(await runInside(['read-tree', '--reset', 'HEAD']));
     const [made] = await log(1);
     if (made === undefined) throw new Error('the commit that was just made is not there');
     return made;
@@ -149,6 +175,16 @@ export function createRepository({ git, clock, workspaceDir }: { readonly git: G
   }
 
   return { exists, init, status, log, diff, commit, restore };
+}
+
+function blocked(cause: GitStalled, special: readonly string[]): AppError {
+  const names = special.slice(0, 3).map((path) => JSON.stringify(path.slice(-200)));
+  const which = names.length === 0 ? 'one that is gone again' : names.join(', ');
+  return new AppError(
+    'conflict',
+    `A pipe or another special file of the workspace keeps git waiting: ${which}. Delete it (workspace.deleteFile), end the command that makes it, and try again`,
+    { cause },
+  );
 }
 
 function isAtOrBelow(path: string, folder: string | undefined): boolean {

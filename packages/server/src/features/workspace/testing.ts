@@ -11,7 +11,12 @@ import { createWorkspaceTools } from './tools.ts';
 
 /** The tools of workspaces, for tests that need no server. */
 export function testWorkspaceTools(): readonly Tool[] {
-  return createWorkspaceTools({ exclusive: createExclusive(), search: createSearch(systemClock), changed() {} });
+  return createWorkspaceTools({
+    exclusive: createExclusive(),
+    room: { assertRoom: async () => {} },
+    search: createSearch(systemClock),
+    changed() {},
+  });
 }
 
 /** Calls tools as the loop does; a fenced result is shown without its fence. */

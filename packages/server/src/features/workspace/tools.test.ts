@@ -318,13 +318,13 @@ describe('what tools say about themselves', () => {
 });
 
 describe('what the daemon keeps in a workspace', () => {
-  it('is not listed: the results of other conversations are found by those who were told their names', async () => {
+  it('is neither listed nor read: the results of other conversations lie there', async () => {
     put('.gatehouse/offload/tn_1_x.txt', 'the result of somebody else');
     put('projects/app/.git/config', '[core]');
     const missing = await call('ls', { path: 'missing' });
     for (const path of ['.gatehouse', '.gatehouse/', '.gatehouse/offload', './.gatehouse/offload', 'projects/app/.git'])
       expect(await call('ls', { path }), path).toEqual(missing);
-    expect(await call('read', { path: '.gatehouse/offload/tn_1_x.txt' })).toMatchObject({ content: 'the result of somebody else' });
+    expect(await call('read', { path: '.gatehouse/offload/tn_1_x.txt' })).toMatchObject({ failed: true });
   });
 });
 

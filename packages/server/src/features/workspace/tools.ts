@@ -1,12 +1,14 @@
 import { mkdir } from 'node:fs/promises';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
-import { listFolderInside, notHere, writeFileInside } from '../../kernel/safe-path.ts';
+import { listFolderInside, notHere, plainPath, writeFileInside } from '../../kernel/safe-path.ts';
+import { isOwnResult } from '../../runtime/off-load.ts';
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
 import { applyPatch } from './apply-patch.ts';
 import { replaceExact } from './edit.ts';
 import type { Exclusive } from './exclusive.ts';
 import { parsePatch } from './patch.ts';
+import type { WorkspaceRoom } from './api.ts';
 import { isInternal } from './internal-names.ts';
 import { promptFileAt, writablePath } from './protected-paths.ts';
 import { readLines } from './read-lines.ts';
@@ -66,17 +68,23 @@ const grepArgs = z.strictObject({
 
 export interface WorkspaceToolDeps {
   readonly exclusive: Exclusive;
+  readonly room: Pick<WorkspaceRoom, 'assertRoom'>;
   readonly search: Search;
   /** A file of this agent was changed. */
   readonly changed: (agentId: string) => void;
 }
 
 /** The tools for files of the agent's workspace folder, which is made with the first file (0700). */
-export function createWorkspaceTools({ exclusive, search, changed }: WorkspaceToolDeps): readonly Tool[] {
+export function createWorkspaceTools({ exclusive, room, search, changed }: WorkspaceToolDeps): readonly Tool[] {
   /** Changes of one workspace come one after the other, so that none is made of what another has replaced. */
-  const changing = (context: ToolContext, work: () => Promise<ToolResult>): Promise<ToolResult> =>
+  const changing = (
+    context: ToolContext,
+    wanted: { readonly bytes: number; readonly files: number },
+    work: () => Promise<ToolResult>,
+  ): Promise<ToolResult> =>
     exclusive(context.workspaceDir, context, async () => {
       if (context.signal.aborted) throw new AppError('cancelled', 'The turn was stopped');
+      if (wanted.bytes + wanted.files > 0) await room.assertRoom(context.workspaceDir, wanted);
       await mkdir(context.workspaceDir, { recursive: true, mode: 0o700 });
       return work().finally(() => changed(context.agentId));
     });
@@ -90,6 +98,8 @@ export function createWorkspaceTools({ exclusive, search, changed }: WorkspaceTo
     timeoutMs: fileTimeoutMs,
     describe: (args) => describe('read', args.path),
     async run({ path: relative, offset, limit }, context) {
+      // Settings of repositories, the daemon's own notes, and results of other people's turns.
+      if (isInternal(plainPath(relative)) && !isOwnResult(plainPath(relative), context)) throw notHere();
       const { lines, total, cutAt } = await readLines(context.workspaceDir, relative, {
         offset,
         limit,
@@ -116,7 +126,7 @@ export function createWorkspaceTools({ exclusive, search, changed }: WorkspaceTo
     mustAsk: (args) => changesPrompt([args.path]),
     describe: (args) => describe('write', args.path, `(${Buffer.byteLength(args.content)} bytes)`),
     run: ({ path: relative, content }, context) =>
-      changing(context, async () => {
+      changing(context, { bytes: Buffer.byteLength(content), files: 1 }, async () => {
         await writeFileInside(context.workspaceDir, writablePath(relative), content, { maxBytes: maxWriteBytes });
         return { content: `Wrote ${Buffer.byteLength(content)} bytes to ${relative}` };
       }),
@@ -133,7 +143,7 @@ export function createWorkspaceTools({ exclusive, search, changed }: WorkspaceTo
     mustAsk: (args) => changesPrompt([args.path]),
     describe: (args) => describe('edit', args.path),
     run: ({ path: relative, ...replacement }, context) =>
-      changing(context, async () => {
+      changing(context, { bytes: Buffer.byteLength(replacement.newText), files: 1 }, async () => {
         const target = writablePath(relative);
         const { text, count } = replaceExact(await readText(context.workspaceDir, target), replacement);
         await writeFileInside(context.workspaceDir, target, text, { maxBytes: maxWriteBytes });
@@ -150,7 +160,13 @@ export function createWorkspaceTools({ exclusive, search, changed }: WorkspaceTo
     timeoutMs: 30_000,
     mustAsk: (args) => changesPrompt(pathsOf(args.patch)),
     describe: (args) => describe('apply_patch', pathsOf(args.patch).join(', ')),
-    run: (args, context) => changing(context, async () => ({ content: (await applyPatch(context.workspaceDir, parsePatch(args.patch))).join('\n') })),
+    run(args, context) {
+      const steps = parsePatch(args.patch);
+      // What only deletes makes room.
+      const isGrowing = steps.some(({ kind }) => kind !== 'delete');
+      const wanted = { bytes: isGrowing ? Buffer.byteLength(args.patch) : 0, files: isGrowing ? steps.length : 0 };
+      return changing(context, wanted, async () => ({ content: (await applyPatch(context.workspaceDir, steps)).join('\n') }));
+    },
   };
 
   const list: Tool<typeof listArgs> = {

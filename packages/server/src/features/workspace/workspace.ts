@@ -4,11 +4,13 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { AgentsApi } from '../agents/api.ts';
-import type { WorkspaceApi } from './api.ts';
+import type { WorkspaceApi, WorkspaceRoom } from './api.ts';
+import type { WorkspacesConfig } from './config.ts';
 import { createExclusive } from './exclusive.ts';
 import { createGit } from './git.ts';
 import { createWorkspaceMethods, type WorkspaceMethods } from './methods.ts';
 import { createPromptFiles } from './prompt-files.ts';
+import { createQuota, type QuotaDeps } from './quota.ts';
 import { createSearch } from './search.ts';
 import { createWorkspaceTools } from './tools.ts';
 
@@ -21,15 +23,23 @@ export interface WorkspaceDeps {
   /** Where the program `git` is looked for; the usual folders when absent. */
   readonly path: string | undefined;
   readonly hideSecrets: (text: string) => string;
+  readonly config: WorkspacesConfig;
+  readonly disk: QuotaDeps['disk'];
+  /** Processes live in real time, whatever clock the rest runs by. */
+  readonly processClock: Clock;
+}
+
+export interface Workspace extends AsyncDisposable {
+  readonly api: WorkspaceApi;
+  readonly room: WorkspaceRoom;
+  readonly methods: WorkspaceMethods;
+  readonly tools: readonly Tool[];
 }
 
 /** The folders in which agents work: methods for their owners, tools for the agents, files for the prompt. */
-export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets }: WorkspaceDeps): {
-  readonly api: WorkspaceApi;
-  readonly methods: WorkspaceMethods;
-  readonly tools: readonly Tool[];
-} {
+export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets, config, disk, processClock }: WorkspaceDeps): Workspace {
   const exclusive = createExclusive();
+  const quota = createQuota({ clock: processClock, log, config, disk });
   const promptFiles = createPromptFiles({ clock, log, hideSecrets });
   const methods = createWorkspaceMethods({
     db,
@@ -39,15 +49,17 @@ export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets
     agents,
     git: createGit({ clock, path }),
     exclusive,
+    quota,
     changed: promptFiles.changed,
   });
   const tools = createWorkspaceTools({
     exclusive,
+    room: quota,
     search: createSearch(clock),
     changed(agentId) {
       const agent = agents.find(agentId);
       if (agent !== undefined) promptFiles.changed(agent);
     },
   });
-  return { api: promptFiles, methods, tools };
+  return { api: promptFiles, room: quota, methods, tools, [Symbol.asyncDispose]: () => quota[Symbol.asyncDispose]() };
 }
