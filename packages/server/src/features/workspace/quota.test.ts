@@ -104,7 +104,10 @@ describe('a quota', () => {
 
   it('takes nothing while the disk is nearly full', async () => {
     let shortage: string | undefined = 'The disk is nearly full';
-    await using quota = make({}, diskWith(() => shortage));
+    await using quota = make(
+      {},
+      diskWith(() => shortage),
+    );
     await expect(quota.assertRoom(dir)).rejects.toMatchObject({ code: 'unavailable', message: 'The disk is nearly full' });
     shortage = undefined;
     await quota.assertRoom(dir);
@@ -120,7 +123,10 @@ describe('a quota', () => {
   it.skipIf(findCommand('bwrap') === undefined)('ends a command that goes over it, or fills the disk, and leaves others alone', async () => {
     await using jail = await openJail({ clock: systemClock });
     let shortage: string | undefined;
-    await using quota = make({ quotaMb: 1 }, diskWith(() => shortage));
+    await using quota = make(
+      { quotaMb: 1 },
+      diskWith(() => shortage),
+    );
     const limits = { memoryBytes: 256 * mebibyte, processes: 30, cpuSeconds: 10, fileBytes: 4 * mebibyte, openFiles: 256 };
     const start = (script: string, from = dir) => {
       const mounts = [{ from, to: '/workspace', writable: true }];
