@@ -90,7 +90,10 @@ export const ResponseRequest = z
       })
       .nullish(),
     reasoning: z.strictObject({ effort: ReasoningEffort.nullish(), summary: Summary.nullish(), generate_summary: Summary.nullish() }).nullish(),
-    truncation: z.literal('auto', 'expected "auto": a conversation is always kept inside the window of the model').nullish(),
+    truncation: z
+      .enum(['auto', 'disabled'])
+      .nullish()
+      .describe('`auto` leaves the oldest items out when the conversation does not fit, and says how many; `disabled`, the default, answers 400.'),
     include: z.array(Include).nullish(),
     metadata: Metadata.nullish().describe('Comes back with the response.'),
     user: z.string().max(512).nullish(),
@@ -152,7 +155,7 @@ export const ResponseObject = z
       verbosity: Verbosity,
     }),
     reasoning: z.strictObject({ effort: Effort.nullable(), summary: Summary.nullable() }),
-    truncation: z.literal('auto'),
+    truncation: z.enum(['auto', 'disabled']),
     store: z.boolean(),
     background: z.literal(false),
     service_tier: z.literal('default'),
@@ -169,6 +172,10 @@ export const ResponseObject = z
         total_tokens: z.int(),
       })
       .nullable(),
+    gatehouse: z
+      .strictObject({ left_out_messages: z.int().describe('Messages of the conversation that the model was not sent, or not whole.') })
+      .optional()
+      .describe('Only with `truncation: auto`, when something was left out.'),
   })
   .meta({ id: 'ResponseObject' });
 export type ResponseObject = z.output<typeof ResponseObject>;

@@ -68,6 +68,7 @@ export function sendError(call: HttpCall, failure: unknown, log: Log, status?: n
   }
   const retryAfter = retryAfterSeconds(error);
   if (retryAfter !== undefined) call.setHeader('retry-after', String(retryAfter));
+  if (error.details.reason !== undefined) call.setHeader('x-gatehouse-error', error.details.reason);
   if (error.code === 'unauthenticated') call.setHeader('www-authenticate', call.challenge);
   sendJson(call, status ?? call.failureStatus ?? error.entry.http, errorBody(call.family, error, call.requestId));
 }

@@ -7,6 +7,8 @@ export interface ErrorDetails {
   readonly param?: string;
   readonly issues?: readonly Issue[];
   readonly retryAfterMs?: number;
+  /** Why a request of `/v1` was refused, for the header `x-gatehouse-error`. */
+  readonly reason?: 'context_length_exceeded' | 'upstream_rejected' | 'budget_exceeded';
   /** The scope that was missing. */
   readonly required?: string;
   readonly cause?: unknown;

@@ -3,9 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { countTokens } from '../llm/count-tokens.ts';
 import type { ModelMessage, ModelPart } from '../llm/model.ts';
 import { createFence } from './fence.ts';
-import { createFitContext, notesHead, omissionNote } from './context-window.ts';
+import { type ContextInput, createFitContext, type FittedContext, notesHead, omissionNote } from './context-window.ts';
 
-const fit = createFitContext(countTokens);
+function fit(input: ContextInput): FittedContext | undefined {
+  const fitted = createFitContext(countTokens)(input);
+  return 'needed' in fitted ? undefined : fitted;
+}
 const user = (content: string): ModelMessage => ({ role: 'user', content });
 const assistant = (content: string): ModelMessage => ({ role: 'assistant', content });
 let ids = 0;
@@ -64,7 +67,7 @@ describe('context window', () => {
 
   it('takes what was found for a question out before the question itself', () => {
     const fence = createFence({ key: new Uint8Array(32) });
-    const question = `${fence.wrap(words(300), { source: 'memory' })}\n\nBEGIN ${words(400)} END`;
+    const question = `${fence.wrap(words(300), { source: 'memory' })}\n\nBEGIN ${words(40)} END`;
     const [asked] = fit({ messages: [user(question)], fixedTokens: 0, limit: 120 })?.messages ?? [];
     expect(asked?.content).toMatch(/BEGIN[\s\S]*END$/);
     expect(asked?.content).not.toContain('<<<');
@@ -106,13 +109,22 @@ describe('context window', () => {
     expect(again?.messages.map((message) => message.content)).toEqual([omissionNote, 'four', words(300), 'five']);
   });
 
-  it('cuts the middle of a single message that is too long', () => {
+  it('never cuts the words of the question, and says how much there is when they do not fit', () => {
     const question = `BEGIN ${words(5000)} END`;
+    const fitted = createFitContext(countTokens)({ messages: [user('old'), assistant('older'), user(question)], fixedTokens: 50, limit: 1000 });
+    expect(fitted).toEqual({ needed: expect.any(Number) });
+    expect('needed' in fitted && fitted.needed).toBeGreaterThan(countTokens(question) + 50);
+  });
+
+  it('cuts what was put to the question from outside', () => {
+    const fence = createFence({ key: new Uint8Array(32) });
+    const question = `BEGIN ${words(100)} END\n\n${fence.wrap(words(5000), { source: 'attachment' })}`;
     const fitted = fit({ messages: [user(question)], fixedTokens: 50, limit: 1000 });
-    const content = fitted?.messages[0]?.content ?? '';
-    expect(content).toMatch(/^BEGIN .*characters left out.* END$/s);
-    expect(fitted?.tokens).toBeGreaterThan(800);
-    expect(fitted?.tokens).toBeLessThanOrEqual(1000);
+    expect(fitted?.messages[0]?.content).toMatch(
+      /^BEGIN (?:word ){100} END\n\n<<<UNTRUSTED[^\n]*\n[^<]*characters left out[^<]*<<<END-UNTRUSTED-TEXT \w+>>>$/,
+    );
+    expect(fitted?.tokens).toBeGreaterThan(700);
+    expect(fitted?.leftOut).toBe(1);
   });
 
   it('cuts the largest message of an exchange, not those around it', () => {
@@ -172,21 +184,19 @@ describe('context window', () => {
           ]);
           const fitted = fit({ messages, fixedTokens, limit });
           if (fitted === undefined) {
-            // Only when a note, the smallest step and a piece of the question do not fit.
-            expect(limit - fixedTokens).toBeLessThan(600);
+            // Only when a note, the smallest step and the question do not fit.
+            const asked = messages.findLast((message) => message.role === 'user')?.content ?? '';
+            expect(limit - fixedTokens).toBeLessThan(600 + countTokens(asked));
             return;
           }
           expect(fitted.tokens).toBeLessThanOrEqual(limit);
           // Counted anew, without what the counter remembers.
-          const recount = createFitContext(countTokens)({ messages: structuredClone(fitted.messages), fixedTokens, limit });
+          const recount = fit({ messages: structuredClone(fitted.messages), fixedTokens, limit });
           expect(recount?.tokens).toBe(fitted.tokens);
           expectValidPairs(fitted.messages);
           const question = messages.findLast((message) => message.role === 'user')?.content ?? '';
           const kept = fitted.messages.findLast((message) => message.role === 'user')?.content ?? '';
-          if (kept !== question) {
-            expect(kept).toContain('characters left out');
-            expect(question.startsWith(kept.slice(0, 1))).toBe(true);
-          }
+          expect(kept).toBe(question);
           expect(fitted.messages[0]?.role).toBe('user');
           expect(fit({ messages, fixedTokens, limit })?.messages).toEqual(fitted.messages);
         },
@@ -214,10 +224,14 @@ describe('context window', () => {
       expect(tokensOf(pdf(3_000_000)) - plain).toBe(100_000);
     });
 
-    it('shortens the longest text of the question and leaves its image', () => {
-      const fitted = fit({ messages: [withParts(words(5000), image, { type: 'text', text: 'short' })], fixedTokens: 0, limit: 3000 });
+    it('shortens an attached text of the question and leaves its image', () => {
+      const attached = createFence({ key: new Uint8Array(32) }).wrap(words(5000), { source: 'attachment' });
+      const fitted = fit({ messages: [withParts('What is in it?', image, { type: 'text', text: attached })], fixedTokens: 0, limit: 3000 });
       expect(fitted?.tokens).toBeLessThanOrEqual(3000);
-      expect(fitted?.messages[0]).toMatchObject({ parts: [{ text: expect.stringContaining('characters left out') }, image, { text: 'short' }] });
+      expect(fitted?.messages[0]).toMatchObject({
+        parts: [{ text: 'What is in it?' }, image, { text: expect.stringContaining('characters left out') }],
+      });
+      expect(fit({ messages: [withParts(words(5000), image)], fixedTokens: 0, limit: 3000 })).toBeUndefined();
     });
 
     it('gives up when the images alone are too many', () => {

@@ -1,5 +1,5 @@
 import type { CountTokens, ModelMessage, ModelPart, ToolCall } from '../llm/model.ts';
-import { cutFenced, withoutFenced } from './cut-fenced.ts';
+import { cutFenced, cutInsideFences } from './cut-fenced.ts';
 import { countMessage as countWhole } from './message-tokens.ts';
 import { pointerOf } from './off-load.ts';
 
@@ -16,14 +16,21 @@ export interface FittedContext {
   readonly messages: readonly ModelMessage[];
   /** Of everything together; never above the limit. */
   readonly tokens: number;
+  /** Of the given messages, those that went or lost a part. */
+  readonly leftOut: number;
+}
+
+/** What is left when everything that may go is gone, and still does not fit. */
+export interface ContextOverflow {
+  readonly needed: number;
 }
 
 /**
  * Keeps a conversation inside the window by leaving out as little as it can, always the same for the same input: first
  * the content of old tool results, then whole exchanges from the oldest on, at last the middle of what is left over.
- * The last user message stays with its images and files, and each tool result stays with its call. Undefined when nothing helps.
+ * The last user message stays in the user's own words with its images and files, and each tool result stays with its call.
  */
-export type FitContext = (input: ContextInput) => FittedContext | undefined;
+export type FitContext = (input: ContextInput) => FittedContext | ContextOverflow;
 
 /** How the message begins that holds notes on what came before; it is left out last. */
 export const notesHead = '[Notes on the earlier part of this conversation';
@@ -37,7 +44,6 @@ export const recentResults = 4;
 const target = 0.8;
 /** Below this a piece of a text says less than a note does. */
 const leastPieceTokens = 200;
-const leastQuestionTokens = 64;
 
 export function createFitContext(countTokens: CountTokens): FitContext {
   const countMessage = (message: ModelMessage) => countWhole(message, countTokens);
@@ -45,7 +51,7 @@ export function createFitContext(countTokens: CountTokens): FitContext {
   return ({ messages, fixedTokens, limit }) => {
     let tokens = fixedTokens;
     for (const message of messages) tokens += countMessage(message);
-    if (tokens <= limit) return { messages, tokens };
+    if (tokens <= limit) return { messages, tokens, leftOut: 0 };
     const list = [...messages];
     const replace = (index: number, message: ModelMessage) => {
       const old = list[index];
@@ -69,7 +75,9 @@ export function createFitContext(countTokens: CountTokens): FitContext {
       tokens += countMessage(note);
     }
     if (tokens > limit) shrinkLastExchange(list, { over: () => tokens - limit, replace, remove, countTokens });
-    return tokens <= limit ? { messages: list, tokens } : undefined;
+    if (tokens > limit) return { needed: Math.ceil(tokens) };
+    const kept = new Set(list);
+    return { messages: list, tokens, leftOut: messages.filter((message) => !kept.has(message)).length };
   };
 }
 
@@ -113,7 +121,7 @@ interface Shrinking {
   readonly countTokens: CountTokens;
 }
 
-/** One exchange alone is too long: the largest texts lose their middles, then the older steps their contents, then those steps go, then all but the question. */
+/** One exchange alone is too long: the largest texts lose their middles, then the older steps their contents, then those steps go, then all but the question's own words. */
 function shrinkLastExchange(list: readonly ModelMessage[], shrinking: Shrinking): void {
   const { over, replace, remove } = shrinking;
   const sizes = list.map((message) => longestText(message).length);
@@ -129,7 +137,7 @@ function shrinkLastExchange(list: readonly ModelMessage[], shrinking: Shrinking)
   }
   for (const index of list.keys()) if (over() > 0 && list[index]?.role !== 'user') empty(list, index, replace);
   const question = list.findLastIndex((message) => message.role === 'user');
-  cutTo(list, question, leastQuestionTokens, shrinking);
+  cutTo(list, question, 0, shrinking);
 }
 
 function withoutArguments(call: ToolCall): ToolCall {
@@ -143,29 +151,29 @@ function empty(list: readonly ModelMessage[], index: number, replace: Shrinking[
   mask(list, index, replace);
 }
 
-/** Takes the middle out of a message, as much as is over, but leaves `least` tokens of it. */
+/** Takes the middle out of a message, as much as is over, but leaves `least` tokens of it. Of a user's message only what was put to it from outside goes: half a question is another question. */
 function cutTo(list: readonly ModelMessage[], index: number, least: number, { over, replace, countTokens }: Shrinking): void {
   const message = list[index];
   if (message === undefined || message.content === omissionNote || over() <= 0) return;
   const whole = longestText(message);
-  const room = Math.max(least, countTokens(whole) - over());
-  const own = withoutFenced(whole);
-  // Where most of it is somebody's own words, what was found for them goes first.
-  const text = own.length * 2 > whole.length ? own : whole;
-  const tokens = countTokens(text);
-  if (tokens <= room) {
-    if (text !== whole) replace(index, withLongestText(message, text));
-    return;
-  }
-  let kept = Math.floor(text.length * Math.min(1, room / tokens));
+  const tokens = countTokens(whole);
+  const room = Math.max(least, tokens - over());
+  if (tokens <= room) return;
+  const isOwn = message.role === 'user' && !message.content.startsWith(notesHead);
+  const cut = isOwn ? cutInsideFences : cutFenced;
+  let kept = Math.floor(whole.length * Math.min(1, room / tokens));
   // Tokens are not spread evenly over a text, and the note in the gap costs some as well.
-  while (kept > 0 && tokens > room) {
-    const shorter = cutFenced(text, kept);
+  while (kept >= 0) {
+    const shorter = cut(whole, kept);
+    if (isOwn && kept === 0 && shorter.length < whole.length) {
+      replace(index, withLongestText(message, shorter));
+      return;
+    }
     if (countTokens(shorter) <= room) {
       replace(index, withLongestText(message, shorter));
       return;
     }
-    kept = Math.floor(kept * 0.9) - 1;
+    kept = kept === 0 ? -1 : Math.max(0, Math.floor(kept * 0.9) - 1);
   }
 }
 

@@ -1,5 +1,8 @@
-import { splitMiddle } from './bound-text.ts';
+import { cutMiddle, splitMiddle } from './bound-text.ts';
 import { pointerOf } from './off-load.ts';
+
+/** Of a text from outside fewer characters say nothing. */
+const leastBody = 40;
 
 /** A fence with its text; `g`. */
 export const wholeFence = /(<<<UNTRUSTED-TEXT ([0-9a-f]{32})[^\n]*>>>\n)([\s\S]*?)(\n<<<END-UNTRUSTED-TEXT \2>>>)/g;
@@ -35,5 +38,16 @@ export function cutFenced(text: string, kept: number): string {
   return `${whole.slice(0, headTo)}${close}${ends.note}${whole.slice(endFrom)}${behind}`;
 }
 
-/** The text without what is from outside. */
-export const withoutFenced = (text: string) => text.replaceAll(wholeFence, '[text from outside left out]');
+const leftOut = '[text from outside left out]';
+
+/** Shortens the text to about `kept` characters at the cost of what is from outside alone; the rest stays whole, and may be longer than that. */
+export function cutInsideFences(text: string, kept: number): string {
+  if (text.length <= kept) return text;
+  const own = text.replaceAll(wholeFence, '');
+  const fenced = text.length - own.length;
+  const share = fenced === 0 ? 0 : Math.max(0, kept - own.length) / fenced;
+  return text.replaceAll(wholeFence, (fence, opening: string, _id: string, body: string, closing: string) => {
+    const least = Math.floor(body.length * share);
+    return least < leastBody ? leftOut : `${opening}${cutMiddle(body, least)}${closing}`;
+  });
+}

@@ -1,7 +1,8 @@
 import type { CountTokens, ModelInfo, ModelMessage, ToolSpec } from '../llm/model.ts';
 import { answerReserve, usableWindow } from './context-room.ts';
-import type { FitContext } from './context-window.ts';
+import type { ContextOverflow, FitContext, FittedContext } from './context-window.ts';
 import { createCountFixed } from './fixed-tokens.ts';
+import { countMessage } from './message-tokens.ts';
 import { type BudgetRefusal, type Refused, refusal, type Reservation, type TurnBudget } from './turn-budget.ts';
 
 export interface CallPlanInput {
@@ -15,6 +16,8 @@ export interface CallPlanInput {
   readonly turnTokens: { readonly cap: string; readonly limit: number; readonly used: number };
   /** Caps beyond those of the turn's tokens. */
   readonly budget: TurnBudget | undefined;
+  /** See `TurnInput.whole`. */
+  readonly whole: readonly ModelMessage[] | undefined;
   /** How often a provider found the conversation too long although it was counted to fit. */
   readonly overflows: number;
 }
@@ -22,6 +25,7 @@ export interface CallPlanInput {
 export type CallPlan =
   | {
       readonly messages: readonly ModelMessage[];
+      readonly leftOut: number;
       /** Those of the list into whose window the call fits; the primary always does. */
       readonly models: readonly ModelInfo[];
       /** Absent when the model may decide. */
@@ -31,25 +35,27 @@ export type CallPlan =
       /** To be settled when the call has ended. */
       readonly reservation: Reservation | undefined;
     }
-  | { readonly end: 'contextExhausted' }
+  | { readonly overflow: { readonly limit: number; readonly input: number; readonly answer: number } }
   | BudgetRefusal;
 
 /** Less than this is no answer. */
 const leastOutputTokens = 16;
+/** Room for an answer that a conversation must leave which cannot be shortened. */
+const leastAnswerTokens = 256;
 
 /** Decides before a model call whether it fits into window and budgets: input is counted and output reserved, the rest is the caller's. */
 export function createPlanCall(fitContext: FitContext, countTokens: CountTokens): (input: CallPlanInput) => CallPlan {
   const countFixed = createCountFixed(countTokens);
 
-  return ({ models: candidates, system, tools, messages, maxTokens, turnTokens, budget, overflows }) => {
+  return ({ models: candidates, system, tools, messages, maxTokens, turnTokens, budget, whole, overflows }) => {
     const [primary] = candidates;
     if (primary === undefined) throw new RangeError('a call needs a model');
     const fixedTokens = countFixed(system, tools);
     const wanted = maxTokens ?? primary.maxTokens;
     const usable = Math.floor(usableWindow(primary) * 0.75 ** overflows);
-    const reserve = answerReserve(wanted, usable);
-    const fitted = fitContext({ messages, fixedTokens, limit: usable - reserve });
-    if (fitted === undefined) return { end: 'contextExhausted' };
+    const reserve = answerReserve(whole === undefined ? wanted : Math.min(wanted, leastAnswerTokens), usable);
+    const fitted = fit({ messages, fixedTokens, limit: usable - reserve }, whole);
+    if ('needed' in fitted) return { overflow: { limit: usable, input: fitted.needed, answer: reserve } };
     const room = usable - fitted.tokens;
     const { cap, limit, used } = turnTokens;
     const affordable = limit - used - fitted.tokens;
@@ -60,15 +66,29 @@ export function createPlanCall(fitContext: FitContext, countTokens: CountTokens)
     const sent = maxTokens === undefined && allowed === wanted ? undefined : allowed;
     const models = candidates.filter((model) => model === primary || fitted.tokens + (sent ?? model.maxTokens) <= usableWindow(model));
     const reservation = budget?.reserve({ models, inputTokens: fitted.tokens, maxOutputTokens: allowed });
-    if (reservation === undefined) return { messages: fitted.messages, models, maxTokens: sent, cappedBy, reservation };
+    const { leftOut } = fitted;
+    if (reservation === undefined) return { messages: fitted.messages, leftOut, models, maxTokens: sent, cappedBy, reservation };
     if ('refused' in reservation) return reservation;
     // What was reserved is all that may come: the provider is told of it even where it would have decided itself.
     return {
       messages: fitted.messages,
+      leftOut,
       models,
       maxTokens: reservation.maxOutputTokens,
       cappedBy: reservation.cappedBy ?? cappedBy,
       reservation,
     };
   };
+
+  /** What the caller sends whole counts as fixed: without what was put in front of it where that alone makes it too long. */
+  function fit(input: Parameters<FitContext>[0], whole: readonly ModelMessage[] | undefined): FittedContext | ContextOverflow {
+    if (whole === undefined) return fitContext(input);
+    const { messages, fixedTokens, limit } = input;
+    const lead = messages.slice(0, whole.length);
+    const added = messages.slice(whole.length);
+    const over = (list: readonly ModelMessage[]) => list.reduce((sum, message) => sum + countMessage(message, countTokens), fixedTokens);
+    const kept = over(lead) <= limit ? lead : whole;
+    const fitted = fitContext({ messages: added, fixedTokens: over(kept), limit });
+    return 'needed' in fitted ? fitted : { ...fitted, messages: added.length === 0 && kept === lead ? messages : [...kept, ...fitted.messages] };
+  }
 }

@@ -430,8 +430,12 @@ describe('the context of a turn', () => {
   it('is cut further when the provider counts more than we do', async () => {
     const tooLong = { error: new ModelError('context_length', 'too long') };
     const { run, asked } = setUp(tooLong, tooLong, { text: 'now' });
-    const question = { role: 'user', content: 'word '.repeat(1400) } as const;
-    const result = await run(turnInput({ models: [small], messages: [question] }));
+    const found: ModelMessage[] = [
+      { role: 'user', content: 'What is in it?' },
+      { role: 'assistant', content: '', toolCalls: [{ id: 'c', name: 'read', arguments: '{}' }] },
+      { role: 'tool', content: 'word '.repeat(1400), toolCallId: 'c', toolName: 'read' },
+    ];
+    const result = await run(turnInput({ models: [small], messages: found }));
     expect(result).toMatchObject({ finishReason: 'stop', text: 'now', steps: 3 });
     const lengths = asked.map((call) => JSON.stringify(call.request.messages).length);
     expect(lengths[1]).toBeLessThan((lengths[0] ?? 0) * 0.9);
@@ -440,6 +444,31 @@ describe('the context of a turn', () => {
       finishReason: 'context_exhausted',
       failure: { kind: 'context_length' },
     });
+  });
+
+  it('of a caller that keeps it goes whole or not at all, whatever the provider says of it', async () => {
+    const tooLong = { error: new ModelError('context_length', 'too long') };
+    const messages: ModelMessage[] = [
+      { role: 'user', content: 'word '.repeat(700) },
+      { role: 'assistant', content: 'ok' },
+      { role: 'user', content: 'word '.repeat(700) },
+    ];
+    const { run, asked } = setUp(tooLong, { text: 'x' });
+    expect(await run(turnInput({ models: [small], messages, whole: messages }))).toMatchObject({ finishReason: 'context_exhausted', steps: 1 });
+    expect(asked.map((call) => call.request.messages)).toEqual([messages]);
+    const longer = [...messages, ...messages];
+    const refused = await run(turnInput({ models: [small], messages: longer, whole: longer }));
+    expect(refused).toMatchObject({ finishReason: 'context_exhausted', steps: 0 });
+    expect(refused.failure?.message).toMatch(/maximum context length is \d+ tokens, the request has \d+ tokens/);
+    expect(asked).toHaveLength(1);
+  });
+
+  it('of a caller that keeps it is sent without what was put in front of it where only that is too much', async () => {
+    const { run, asked } = setUp({ text: 'x' });
+    const bare: ModelMessage[] = [{ role: 'user', content: 'word '.repeat(700) }];
+    const messages: ModelMessage[] = [{ role: 'user', content: `${'found '.repeat(1500)}${bare[0]?.content}` }];
+    expect(await run(turnInput({ models: [small], messages, whole: bare }))).toMatchObject({ finishReason: 'stop' });
+    expect(asked[0]?.request.messages).toEqual(bare);
   });
 
   it('that cannot be made to fit ends the turn before a call', async () => {

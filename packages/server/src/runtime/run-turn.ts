@@ -16,7 +16,7 @@ import type { Tool, TurnUse } from './tool.ts';
 import { totalCost } from '../llm/price.ts';
 import { stepLedger } from './step-ledger.ts';
 import type { CallRecord, RunTurn, TurnInput, TurnLedger, TurnPast, TurnResult, TurnSink } from './turn.ts';
-import { budgetExceeded, circuitOpen, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
+import { budgetExceeded, circuitOpen, contextExhausted, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
 import { TurnStop } from './turn-stop.ts';
 
 export interface RunTurnDeps extends CallToolsDeps {
@@ -38,6 +38,7 @@ interface Progress {
   readonly texts: string[];
   readonly calls: CallRecord[];
   steps: number;
+  leftOut: number;
   usedTokens: number;
   model: ModelInfo;
   clientCalls?: readonly ToolCall[];
@@ -100,16 +101,18 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         maxTokens: input.maxTokens ?? agent.maxTokens,
         turnTokens: { cap: turnCap, limit: agent.budgets.perTurnTokens, used: progress.usedTokens },
         budget: input.budget,
+        whole: input.whole,
         overflows,
       });
       if (!('models' in plan)) {
         admission.end(false);
-        return 'end' in plan ? turnEnds[plan.end] : budgetExceeded(plan.refused);
+        return 'overflow' in plan ? contextExhausted(plan.overflow) : budgetExceeded(plan.refused);
       }
       const { reservation } = plan;
       const callsBefore = progress.calls.length;
       let isSettled = false;
       messages = plan.messages;
+      progress.leftOut += plan.leftOut;
       progress.steps += 1;
       let answer: ModelResult;
       try {
@@ -145,7 +148,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         answer = result;
         progress.model = model;
       } catch (error) {
-        if (error instanceof ModelError && error.kind === 'context_length' && error.partial === undefined && overflows < maxOverflows) {
+        if (isTooLong(error) && overflows < maxOverflows && mayShorten(messages)) {
           overflows += 1;
           continue;
         }
@@ -213,6 +216,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       messages = [...messages, ...step];
     }
 
+    /** What a caller sends whole cannot be sent shorter. */
+    function mayShorten(sent: readonly ModelMessage[]): boolean {
+      return input.whole === undefined || sent.length > input.whole.length;
+    }
+
     /** Puts into the turn what came for it, after an answer that would have ended it. */
     function takeSteers(answered: readonly ModelMessage[]): boolean {
       const news = input.steering?.take();
@@ -268,11 +276,16 @@ const admitting = ({ agentId, agent, call, models }: TurnInput) => ({
   config: agent.circuitBreaker,
 });
 
+/** Some say it by the status alone. */
+function isTooLong(error: unknown): boolean {
+  return error instanceof ModelError && error.partial === undefined && (error.kind === 'context_length' || error.status === 413);
+}
+
 function progressFrom(past: TurnPast | undefined, model: ModelInfo): Progress {
-  if (past === undefined) return { added: [], texts: [], calls: [], steps: 0, usedTokens: 0, model };
+  if (past === undefined) return { added: [], texts: [], calls: [], steps: 0, leftOut: 0, usedTokens: 0, model };
   const { messages, steps, usedTokens } = past;
   const texts = messages.flatMap(({ role, content }) => (role === 'assistant' && content !== '' ? [content] : []));
-  return { added: [...messages], texts, calls: [], steps, usedTokens, model };
+  return { added: [...messages], texts, calls: [], steps, leftOut: 0, usedTokens, model };
 }
 
 function toResult(progress: Progress, end: TurnEnd): TurnResult {
@@ -282,6 +295,7 @@ function toResult(progress: Progress, end: TurnEnd): TurnResult {
     messages: progress.added,
     calls: progress.calls,
     steps: progress.steps,
+    ...(progress.leftOut > 0 && { leftOut: progress.leftOut }),
     model: progress.model,
     ...(progress.told !== undefined && { told: progress.told }),
     ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),

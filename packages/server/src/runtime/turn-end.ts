@@ -28,6 +28,12 @@ export const turnEnds = {
   internal: failed('error', 'Internal error'),
 } as const satisfies Record<string, TurnEnd>;
 
+/** Says how much there is and how much there may be, in the words that clients look for. */
+export function contextExhausted({ limit, input, answer }: { readonly limit: number; readonly input: number; readonly answer: number }): TurnEnd {
+  const message = `The conversation does not fit into the context of the model: its maximum context length is ${limit} tokens, the request has ${input + answer} tokens (${input} of input, ${answer} for the answer)`;
+  return failed('context_exhausted', message);
+}
+
 /** A budget has no room for the call, or cut the answer short. */
 export function budgetExceeded({ message, retryAfterMs, isRevoked }: Refused): TurnEnd {
   if (isRevoked === true) return failed('aborted', message, 'revoked');

@@ -18,6 +18,8 @@ export interface TurnInput {
   readonly system: readonly string[];
   /** The conversation so far, ending with the message to answer. Never cut by the caller: the loop keeps it inside the window. */
   readonly messages: readonly ModelMessage[];
+  /** The first of `messages` as a caller sent them that keeps the conversation itself: all of it goes to the model, or nothing does. Without what was put in front. */
+  readonly whole?: readonly ModelMessage[];
   /** Already filtered by policy. */
   readonly tools: readonly Tool[];
   /** Tools that the caller runs itself: a call of one ends the turn with `clientCalls`. They stand before a tool of the agent with the same name. */
@@ -118,6 +120,8 @@ export interface TurnResult {
   /** What the turn adds to the conversation after the user's message: assistant and tool messages, in order. */
   readonly messages: readonly ModelMessage[];
   readonly calls: readonly CallRecord[];
+  /** How many messages the model was not sent, or not whole, because they do not fit. */
+  readonly leftOut?: number;
   /** Calls that wait for the caller: the turn ended so that it can run them. They also stand in the last assistant message, which results of the agent's own calls may follow. */
   readonly clientCalls?: readonly ToolCall[];
   readonly steps: number;

@@ -144,12 +144,22 @@ describe('the context of a conversation', () => {
     const { turns } = watch(() => ({ text: 'Notes on a list.' }));
     const giant = `The list begins. ${Array.from({ length: 12_000 }, (_, index) => `word${index}`).join(' ')} The list ends.`;
     const heard = (request: (typeof turns)[number]) => JSON.stringify(sentBy(request).slice(0, -1));
+    const refuse = async (sessionKey: string) => {
+      const before = turns.length;
+      const reply = await server.client.call('agent.execute', { message: giant, sessionKey });
+      expect(reply).toMatchObject({
+        finishReason: 'context_exhausted',
+        failure: { message: expect.stringMatching(/maximum context length is \d+ tokens, the request has \d+ tokens/) },
+      });
+      expect(turns.length).toBe(before);
+      return reply.conversationRef;
+    };
     await ask('giant:desk', 'short');
-    await ask('giant:desk', giant);
+    await refuse('giant:desk');
     await settled(await ask('giant:desk', 'what did I send?'), 1);
     expect(heard(turns.at(-1)!)).toMatch(/The list begins.*The list ends|Notes on a list/);
     await ask('compacted:desk', 'short');
-    const ref = await ask('compacted:desk', giant);
+    const ref = await refuse('compacted:desk');
     await settled(ref, 1);
     const { method, tokensBefore, tokensAfter } = await server.client.call('session.compact', { conversationRef: ref });
     expect({ method, small: tokensAfter < 2000, large: tokensBefore > 8000 }).toEqual({ method: 'summary', small: true, large: true });

@@ -78,6 +78,8 @@ export interface CompletionRequest {
   readonly messages: readonly CompletionMessage[];
   /** Messages of earlier responses, as they were kept: sent before `messages` as they are, fenced already. */
   readonly history?: readonly ModelMessage[] | undefined;
+  /** Leaves the oldest messages out when they do not fit; otherwise all are sent, or the completion ends as `context_exhausted`. */
+  readonly mayShorten?: boolean | undefined;
   readonly temperature?: number | undefined;
   readonly maxTokens?: number | undefined;
   readonly clientTools?: readonly ToolSpec[] | undefined;
@@ -95,6 +97,8 @@ export interface TurnOutcome {
   readonly costUsd: number | null;
   /** Calls of the caller's own tools; the turn ended so that it can run them. */
   readonly clientCalls?: readonly ToolCall[];
+  /** Messages that the model was not sent, or not whole. */
+  readonly leftOut?: number;
   /** `provider/model` that answered last. */
   readonly model: string;
   /** Present when the turn did not do its work. */

@@ -61,6 +61,7 @@ export function toOutcome(row: TurnStart, result: TurnResult, before?: TurnTotal
     costUsd: before === undefined ? costOf(result.calls) : withCost(costOf(result.calls), before),
     model: `${result.model.provider}/${result.model.modelId}`,
     ...(result.clientCalls !== undefined && { clientCalls: result.clientCalls }),
+    ...(result.leftOut !== undefined && { leftOut: result.leftOut }),
     ...(result.failure !== undefined && { failure: result.failure }),
     conversationRef: row.conversationRef,
     sessionKey: row.sessionKey,

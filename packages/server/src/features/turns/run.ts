@@ -53,6 +53,8 @@ export interface Run {
   /** Earlier messages, and those that the request brought. */
   readonly history: readonly ModelMessage[];
   readonly brought: readonly ModelMessage[];
+  /** History and brought messages are sent whole or not at all. */
+  readonly whole?: boolean | undefined;
   readonly question: Question;
   /** What is remembered about the question: sent in front of it, never kept. */
   readonly remembered?: Recalled | undefined;
@@ -134,6 +136,7 @@ export function createRuns(deps: RunDeps): Runs {
         models: turn.models,
         system: turn.system,
         messages: turn.history.length === 0 ? sent : [...turn.history, ...sent],
+        ...(turn.whole === true && { whole: [...turn.history, ...turn.brought] }),
         tools: turn.tools,
         workspaceDir: agent.workspaceDir,
         conversationRef: target.ref,

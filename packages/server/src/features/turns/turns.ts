@@ -299,6 +299,7 @@ export function createTurns(deps: TurnsDeps): Turns {
             ...ready,
             target,
             origin: 'v1',
+            whole: request.mayShorten !== true,
             question: { text: fenced.userText },
             remembered: remembering === undefined ? undefined : await remembering,
             kept: false,

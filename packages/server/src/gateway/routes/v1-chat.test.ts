@@ -427,6 +427,12 @@ describe('the openai package', () => {
       })(),
     ).rejects.toSatisfy((error) => error instanceof APIError && error.type === 'server_error');
     script = async () => ({ finishReason: 'budget_exceeded', text: '' });
+    await expect(client().chat.completions.create({ model: 'm', messages })).rejects.toBeInstanceOf(BadRequestError);
+    script = async () => ({
+      finishReason: 'budget_exceeded',
+      text: '',
+      failure: { kind: 'budget_exceeded', message: 'no room', transient: false, retryAfterMs: 1 },
+    });
     await expect(client({ maxRetries: 0 }).chat.completions.create({ model: 'm', messages })).rejects.toBeInstanceOf(RateLimitError);
   });
 

@@ -1,15 +1,22 @@
 import type { TurnOutcome } from '../../features/turns/api.ts';
-import { AppError } from '../../kernel/app-error.ts';
+import { AppError, type ErrorDetails } from '../../kernel/app-error.ts';
 
-/** What a turn that did not do its work looks like to a client that has seen nothing of it (decisions §3, failed turns); `param` is the field that holds the conversation. */
+/** What a turn that did not do its work looks like to a client that has seen nothing of it (decisions §3, §12); `param` is the field that holds the conversation. */
 export function failureOf({ finishReason, failure }: TurnOutcome, param: 'messages' | 'input'): AppError | undefined {
   const retry = failure?.retryAfterMs === undefined ? {} : { retryAfterMs: failure.retryAfterMs };
-  if (finishReason === 'budget_exceeded') return new AppError('rate_limited', failure?.message ?? 'The budget is used up', retry);
-  if (finishReason === 'context_exhausted')
-    return new AppError('invalid_params', failure?.message ?? 'The conversation does not fit into the context of the model', { param });
+  const refused = (reason: NonNullable<ErrorDetails['reason']>, words: string) =>
+    new AppError('invalid_params', failure?.message ?? words, { reason, ...(reason !== 'budget_exceeded' && { param }) });
+  if (finishReason === 'budget_exceeded') {
+    const words = 'The budget is used up';
+    // What can never fit must not be tried again.
+    if (failure?.retryAfterMs === undefined) return refused('budget_exceeded', words);
+    return new AppError('rate_limited', failure.message, { ...retry, reason: 'budget_exceeded' });
+  }
+  if (finishReason === 'context_exhausted') return refused('context_length_exceeded', 'The conversation does not fit into the context of the model');
   if (finishReason === 'aborted') return new AppError('unavailable', failure?.message ?? 'The turn was aborted', retry);
   if (finishReason !== 'error' && finishReason !== 'circuit_open' && finishReason !== 'provider_degraded' && finishReason !== 'timeout')
     return undefined;
+  if (failure?.kind === 'bad_request' || failure?.kind === 'content_filter') return refused('upstream_rejected', failure.message);
   if (failure?.kind === 'rate_limit') return new AppError('rate_limited', failure.message, retry);
   return new AppError('internal', failure?.message ?? 'The turn failed', retry);
 }

@@ -44,7 +44,7 @@ export function kindOfRefusal(status: number, complaint: ProviderComplaint): Mod
   if (status === 401 || status === 403) return billingWords.test(complaint.code) ? 'billing' : 'auth';
   if (status === 402) return 'billing';
   if (status === 408) return 'timeout';
-  if (status === 413) return /rate_limit|per minute/i.test(said) ? 'rate_limit' : 'context_length';
+  if (status === 413) return /rate_limit|per minute/i.test(said) ? 'rate_limit' : contextWords.test(said) ? 'context_length' : 'bad_request';
   if (status === 429) return billingWords.test(said) ? 'billing' : 'rate_limit';
   if (status === 425) return 'rate_limit';
   if (status === 503 || status === 529) return 'overloaded';

@@ -66,7 +66,7 @@ export function openResponse(id: string, createdAt: number, request: ResponseReq
       effort: request.reasoning?.effort == null ? null : effortOf(request.reasoning.effort),
       summary: request.reasoning?.summary ?? request.reasoning?.generate_summary ?? null,
     },
-    truncation: 'auto',
+    truncation: request.truncation ?? 'disabled',
     store: request.store ?? true,
     background: false,
     service_tier: 'default',
@@ -100,6 +100,7 @@ export function closedResponse(open: ResponseObject, outcome: TurnOutcome, nowMs
     error: failure === undefined ? null : errorOf(failure),
     store: open.store && status !== 'failed',
     output: [...texts, ...calls.map((call, index) => callItem(open.id, texts.length + index, 'completed', call, names))],
+    ...(outcome.leftOut !== undefined && { gatehouse: { left_out_messages: outcome.leftOut } }),
     usage: {
       input_tokens: outcome.tokensUsed.input,
       input_tokens_details: { cached_tokens: outcome.cachedInput },
@@ -119,5 +120,5 @@ function incompleteReason({ finishReason }: TurnOutcome): string | undefined {
 /** The error of a response that failed after it had begun. */
 export function errorOf(error: AppError): NonNullable<ResponseObject['error']> {
   const codes: Partial<Record<AppError['code'], string>> = { rate_limited: 'rate_limit_exceeded', invalid_params: 'invalid_prompt' };
-  return { code: codes[error.code] ?? 'server_error', message: error.message };
+  return { code: error.details.reason ?? codes[error.code] ?? 'server_error', message: error.message };
 }

@@ -55,7 +55,6 @@ describe('the body', () => {
     ['background', { model: 'm', input: 'x', background: true }, 'background'],
     ['log probabilities', { model: 'm', input: 'x', include: ['message.output_text.logprobs'] }, 'include.0'],
     ['top_logprobs', { model: 'm', input: 'x', top_logprobs: 1 }, 'top_logprobs'],
-    ['truncation that may not be', { model: 'm', input: 'x', truncation: 'disabled' }, 'truncation'],
     ['17 labels', { model: 'm', input: 'x', metadata: Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, 'v'])) }, 'metadata'],
     ['a long label', { model: 'm', input: 'x', metadata: { k: 'v'.repeat(513) } }, 'metadata.k'],
   ])('answers 400 to %s and names it', async (_what, body, param) => {
@@ -118,6 +117,7 @@ describe('the body', () => {
         { role: 'system', content: 'Be brief.' },
         { role: 'user', content: 'Hi' },
       ],
+      mayShorten: true,
       temperature: 0.5,
       maxTokens: 100,
       clientTools: [{ name: 'look', description: '', parameters: { type: 'object' }, strict: true }],

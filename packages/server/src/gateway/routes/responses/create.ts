@@ -52,6 +52,7 @@ export function createResponseRoute(deps: ResponseDeps): (call: HttpCall) => Pro
     if (request.stream === true) return streamResponse(deps, call, answering);
     const { outcome, response } = await answering.run();
     call.setHeader('x-gatehouse-finish-reason', outcome.finishReason);
+    if (outcome.leftOut !== undefined) call.setHeader('x-gatehouse-left-out', String(outcome.leftOut));
     const failure = failureOf(outcome, 'input');
     if (failure !== undefined && outcome.text === '') throw failure;
     sendJson(call, 200, response);

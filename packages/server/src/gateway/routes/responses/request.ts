@@ -26,6 +26,7 @@ export function toCompletion(
       ...input,
     ],
     ...(history !== undefined && { history: history.messages }),
+    ...(request.truncation === 'auto' && { mayShorten: true }),
     temperature: request.temperature ?? undefined,
     maxTokens: request.max_output_tokens ?? undefined,
     ...(tools.length > 0 && { clientTools: tools }),
