@@ -94,11 +94,13 @@ export function doorProofs({ seed, progress }: ProofOptions): Proofs {
       const report = await proveGuessing({ guesses: 1_000, seed, progress });
       tell(report.wrong);
       const broken = await proveGuessing({ guesses: 200, seed, broken: 'raw-address-key', progress });
+      const locked = await proveGuessing({ guesses: 60, seed, broken: 'locked-address', progress });
       return {
-        promise: 'Ten secrets a minute of one address are compared, in whatever dress it comes',
-        figure: `${report.guesses} guesses at ${Object.keys(report.byDoor).length} doors; compared: ${counts(report.evaluated)}; ${report.wrong.length} wrong; seed ${seed}`,
-        caught: `limits kept under the address as it is spelled: ${Object.values(broken.evaluated).join(', ')} compared`,
-        good: report.wrong.length === 0 && broken.wrong.length > 0,
+        promise:
+          'Ten wrong secrets a minute of one address are answered 401 and the others 429, in whatever dress it comes; the right one always works',
+        figure: `${report.guesses} guesses at ${Object.keys(report.byDoor).length} doors; answered 401: ${counts(report.answered)}; ${report.wrong.length} wrong; seed ${seed}`,
+        caught: `limits kept under the address as it is spelled: ${Object.values(broken.answered).join(', ')} answered 401; an address locked for its right secret too: ${locked.wrong.length} wrong`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0 && locked.wrong.length > 0,
       };
     },
   };

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { RootConfig } from './config-schema.ts';
+import { guessingBits } from './features/tokens/guessing-bits.ts';
 import { secretFault } from './features/tokens/secret.ts';
 import { presetNames } from './features/webhooks/config.ts';
 import { isEnabled } from './features/webhooks/rules.ts';
@@ -64,6 +65,8 @@ function checkTokens({ config, errorAt }: LoadedConfig<RootConfig>): void {
   for (const [index, token] of tokens.entries()) {
     const fault = secretFault(token.secret);
     if (fault !== undefined) throw errorAt(['gateway', 'tokens', index, 'secret'], fault);
+    const weakness = weaknessOf(token.secret, config.gateway);
+    if (weakness !== undefined) throw errorAt(['gateway', 'tokens', index, 'secret'], weakness);
     for (const field of ['id', 'secret'] as const) {
       const earlier = tokens.findIndex((other) => other[field] === token[field]);
       if (earlier < index)
@@ -100,6 +103,14 @@ function checkWebhooks({ config: { gateway, webhooks }, errorAt }: LoadedConfig<
   if (preset !== -1) throw errorAt(['webhooks', 'presets', preset], `takes requests of anybody: ${danger}, and webhooks.token is not set; set it`);
 }
 
+/** Whoever reaches the port may guess at any speed that the machine allows. */
+function weaknessOf(secret: string, { enabled, host }: RootConfig['gateway']): string | undefined {
+  if (!enabled || isLoopback(host) || guessingBits(secret) >= leastBits) return undefined;
+  return `is too easy to guess for a gateway that others can reach (${host}): choose a random one of 128 bits, such as "openssl rand -base64 32" prints`;
+}
+
+const leastBits = 128;
+
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
 
 /** A certificate that cannot be used is told before anything is stopped or started. */
@@ -124,6 +135,8 @@ function withEnvironmentToken(loaded: LoadedConfig<RootConfig>, env: Environment
   const wrong = (message: string) => new ConfigError([{ source: 'GATEHOUSE_TOKEN', message }]);
   const fault = secretFault(secret);
   if (fault !== undefined) throw wrong(fault);
+  const weakness = weaknessOf(secret, loaded.config.gateway);
+  if (weakness !== undefined) throw wrong(weakness);
   if (/\s/.test(secret)) throw wrong('expected a token without spaces or line ends');
   if (tokens.some((token) => token.secret === secret)) return loaded;
   if (tokens.some((token) => token.id === environmentTokenId))

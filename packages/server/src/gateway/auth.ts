@@ -17,15 +17,27 @@ const maxAddresses = 10_000;
 export function bearerOf(incoming: IncomingMessage): string | undefined {
   const header = incoming.headers.authorization;
   if (header === undefined) return undefined;
+  // Node keeps the first of several; a proxy in front may have looked at another one.
+  if (isRepeated(incoming.rawHeaders, 'authorization')) throw new AppError('unauthenticated', 'Expected one Authorization header, received several');
   // Node keeps the first of several; a proxy in front may have read another one.
   if (incoming.headersDistinct['authorization']?.length !== 1) return undefined;
   return /^bearer +(\S+) *$/i.exec(header)?.[1];
 }
 
+function isRepeated(rawHeaders: readonly string[], name: string): boolean {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const header = rawHeaders[index];
+    if (header?.length === name.length && header.toLowerCase() === name) count += 1;
+  }
+  return count > 1;
+}
+
 export interface Authenticator {
   /**
-   * The identity behind a secret, undefined when there is none. Throws `rate_limited`, without looking at the secret, for
-   * an address that presented ten wrong ones within the last minute: guessing stays slow whatever the secret is.
+   * The identity behind a secret, undefined when there is none. A wrong secret throws `rate_limited` when its address presented
+   * ten wrong ones within the last minute. A valid one is never refused for what others at the same address do; secrets are
+   * too long to be found by guessing at any speed.
    */
   authenticate(secret: string, address: ClientAddress): Identity | undefined;
 }
@@ -41,7 +53,6 @@ export function createAuthenticator(deps: {
   const failures = new Map<string, SlidingWindow>();
 
   function recordFailure(address: ClientAddress, now: number): void {
-    deps.meter?.wrongSecret();
     const window = failures.get(address.key) ?? new SlidingWindow(maxFailures, windowMs);
     failures.delete(address.key);
     if (failures.size >= maxAddresses)
@@ -52,10 +63,10 @@ export function createAuthenticator(deps: {
     failures.set(address.key, window);
     window.add(now);
     if (window.waitMs(now) === 0) return;
-    log.warn({ remoteAddress: address.text }, 'Too many failed logins; further ones from this address are refused for a while');
+    log.warn({ remoteAddress: address.text }, 'Too many failed logins; further wrong ones from this address are answered with 429 for a while');
     bus.emit('security:warn', {
       category: 'failed_logins',
-      message: `${maxFailures} failed logins within a minute; further ones from this address are refused for a while`,
+      message: `${maxFailures} failed logins within a minute; further wrong ones from this address are answered with 429 for a while`,
       remoteAddress: address.text,
       timestamp: clock.now(),
     });
@@ -63,12 +74,14 @@ export function createAuthenticator(deps: {
 
   return {
     authenticate(secret, address) {
-      const now = clock.monotonic();
-      const waitMs = failures.size === 0 ? 0 : (failures.get(address.key)?.waitMs(now) ?? 0);
-      if (waitMs > 0) throw new AppError('rate_limited', 'Too many failed logins from this address', { retryAfterMs: waitMs });
       const identity = tokens.authenticate(secret);
-      if (identity === undefined) recordFailure(address, now);
-      return identity;
+      if (identity !== undefined) return identity;
+      const now = clock.monotonic();
+      const waitMs = failures.get(address.key)?.waitMs(now) ?? 0;
+      deps.meter?.wrongSecret();
+      if (waitMs > 0) throw new AppError('rate_limited', 'Too many failed logins from this address', { retryAfterMs: waitMs });
+      recordFailure(address, now);
+      return undefined;
     },
   };
 }
