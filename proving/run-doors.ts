@@ -4,6 +4,7 @@ import { proveMalformed } from './r21-malformed.ts';
 import { proveFrames } from './r22-frames.ts';
 import { proveOutwardRequests } from './r25-outward-requests.ts';
 import { provePaths } from './r26-paths.ts';
+import { proveSpecialFiles } from './r26-special-files.ts';
 import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 import { proveGuessing } from './r31-guessing.ts';
 import { proveSkillVetting } from './r35-skill-vetting.ts';
@@ -64,6 +65,17 @@ export function doorProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.paths} paths at ${report.doors} inputs, ${report.answers} answers with and without what they lead to; ${raced.swaps} links swapped in while ${raced.calls} calls were made, of which ${raced.through} reached the real file: ${wrong.length} escapes or differences`,
         caught: `paths that are compared by how they begin: ${broken.wrong.length} escapes or differences`,
         good: wrong.length === 0 && report.paths >= 60 && raced.swaps > 4_500 && raced.through > 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'r26-special-files'() {
+      const { wrong, ...report } = await proveSpecialFiles({ rounds: 20, raced: 12 });
+      tell(wrong);
+      const broken = await proveSpecialFiles({ rounds: 1, raced: 0, broken: 'pipes-for-git' });
+      return {
+        promise: 'No pipe that is left in a workspace keeps the daemon waiting',
+        figure: `${report.files} pipes, ${report.calls} calls, also while pipes are made all the time; the longest took ${report.longestMs} ms: ${wrong.length} waited or failed`,
+        caught: `pipes that stay in git's way: ${broken.wrong.length} waited or failed`,
+        good: wrong.length === 0 && report.files > 40 && broken.wrong.length > 0,
       };
     },
     async r30() {

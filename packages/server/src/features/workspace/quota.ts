@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { DiskWatch } from '../../kernel/disk-space.ts';
@@ -30,8 +31,9 @@ interface Known {
 }
 
 const freshMs = 10_000;
-const leastPauseMs = 500;
-/** Counting while a command runs takes a tenth of one processor at most. */
+const lookMs = 500;
+/** A workspace is counted while a command runs when the disk has lost as much as there is room for, and else now and then, for a tenth of one processor at most. */
+const countMs = 5000;
 const pauseFactor = 9;
 const draftAgeMs = 3_600_000;
 const mebibyte = 1024 * 1024;
@@ -84,19 +86,36 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
   /** Looks again and again until it is disposed of; tells once when there is no room any more. */
   function watch(workspaceDir: string, beyond: (bound: JailBound) => void): Disposable {
     let ended = false;
-    let cancel = clock.after(leastPauseMs, () => void look());
-    async function look(): Promise<void> {
+    let counted: { readonly usage: Usage; readonly free: Free; readonly atMs: number; readonly tookMs: number } | undefined;
+    let cancel = clock.after(lookMs, () => void look());
+
+    /** What the disk has lost may have gone into this workspace, and nothing else can have. */
+    const mustCount = (free: Free): boolean => {
+      if (counted === undefined) return true;
+      const grown = { bytes: Math.max(0, counted.free.bytes - free.bytes), files: Math.max(0, counted.free.files - free.files) };
+      return isOver({ usage: counted.usage, ...grown }) || clock.monotonic() - counted.atMs > Math.max(countMs, counted.tookMs * pauseFactor);
+    };
+
+    async function bound(): Promise<JailBound | undefined> {
+      await disk.look();
+      if (disk.shortage() !== undefined) return 'disk';
+      const free = await freeOf(workspaceDir);
+      if (!mustCount(free)) return undefined;
       const begunMs = clock.monotonic();
-      try {
-        await disk.look();
-        const usage = await count(workspaceDir);
-        if (ended) return;
-        if (disk.shortage() !== undefined) return beyond('disk');
-        if (isOver({ usage, bytes: 0, files: 0 })) return beyond('workspace');
-      } catch (error) {
+      const usage = await count(workspaceDir);
+      const atMs = clock.monotonic();
+      counted = { usage, free, atMs, tookMs: atMs - begunMs };
+      return isOver({ usage, bytes: 0, files: 0 }) ? 'workspace' : undefined;
+    }
+
+    async function look(): Promise<void> {
+      const found = await bound().catch((error: unknown) => {
         log.warn({ workspaceDir, err: error }, 'A workspace could not be counted while a command runs in it');
-      }
-      if (!ended) cancel = clock.after(Math.max(leastPauseMs, (clock.monotonic() - begunMs) * pauseFactor), () => void look());
+        return undefined;
+      });
+      if (ended) return;
+      if (found !== undefined) return beyond(found);
+      cancel = clock.after(lookMs, () => void look());
     }
     return {
       [Symbol.dispose]() {
@@ -141,6 +160,16 @@ function describeFull({ bytes, files, more, uncounted, largest }: Usage, wanted:
     return `The workspace cannot be counted: the folder ${JSON.stringify(uncounted.slice(-200))} is closed to the daemon or nested too deeply. ${help}`;
   const most = largest.map(({ path, bytes: size }) => `${JSON.stringify(path.slice(-200))} ${toMebibytes(size)} MiB`).join(', ');
   return `The workspace is full: it holds ${toMebibytes(bytes)} MiB in ${more ? 'more than ' : ''}${files} files${wanted === 0 ? '' : `, and ${wanted} bytes more are wanted`}; workspaces.quotaMb is ${quotaMb}, workspaces.quotaFiles ${quotaFiles}. Most of it: ${most}. ${help}`;
+}
+
+interface Free {
+  readonly bytes: number;
+  readonly files: number;
+}
+
+async function freeOf(folder: string): Promise<Free> {
+  const { bfree, bsize, ffree } = await statfs(folder);
+  return { bytes: bfree * bsize, files: ffree };
 }
 
 const toMebibytes = (bytes: number) => (bytes / mebibyte).toFixed(1);
