@@ -86,6 +86,7 @@ test('a virtual day with 2,000 jobs that are not due asks the database once', as
     },
   };
   await using scheduler = createScheduler({
+    setBack: async () => {},
     db: counting,
     clock,
     log: silentLog,
@@ -110,6 +111,7 @@ test('1,500 jobs of one minute begin on time: those at the end of the line are n
   const clock = createStepClock(startMs + hourMs);
   const lateBy: number[] = [];
   await using scheduler = createScheduler({
+    setBack: async () => {},
     db,
     clock,
     log: silentLog,

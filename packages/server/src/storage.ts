@@ -24,6 +24,7 @@ import { budgetMigrations } from './features/budgets/migrations.ts';
 import { budgetOperations } from './features/budgets/store.ts';
 import { cronMigrations } from './features/cron/migrations.ts';
 import { cronOccurrenceOperations } from './features/cron/occurrence-store.ts';
+import { realignJobs } from './features/cron/realign-store.ts';
 import { cronResetOperations } from './features/cron/reset-store.ts';
 import { cronSearchOperations } from './features/cron/search-store.ts';
 import { cronJobOperations } from './features/cron/store.ts';
@@ -136,6 +137,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...cronSearchOperations,
   ...cronOccurrenceOperations,
   ...cronResetOperations,
+  realignJobs,
   claimOccurrence,
   claimManually,
   finishOccurrence,

@@ -43,7 +43,9 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
       billing.announce();
     },
   });
-  for (const row of await db.read(usedSince, { sinceMs: clock.now() - dayMs - 600_000, stepMs })) ledger.seed(row.agentId, row.atMs, row);
+  const nowMs = clock.now();
+  const window = { sinceMs: nowMs - dayMs - 600_000, untilMs: nowMs + stepMs, stepMs };
+  for (const row of await db.read(usedSince, window)) ledger.seed(row.agentId, row.atMs, row);
   return {
     methods: createBudgetMethods({ db, clock, ledger, agents, autonomyOf: deps.autonomyOf, turnsOf: deps.turnsOf }),
     work: createModelWork(deps, ledger),

@@ -12,16 +12,17 @@ export interface UsedRow {
   readonly nano: number;
 }
 
-/** What each agent used by the minute since `sinceMs`, from the calls themselves. */
+/** What each agent used by the minute since `sinceMs`, from the calls themselves. Calls later than `untilMs` were booked while the clock was ahead: when they were made is not known. */
 export const usedSince = operation(
   'budgets.usedSince',
-  async (tx, input: { readonly sinceMs: number; readonly stepMs: number }): Promise<UsedRow[]> =>
+  async (tx, input: { readonly sinceMs: number; readonly untilMs: number; readonly stepMs: number }): Promise<UsedRow[]> =>
     tx.build<UsedRow>((db, sql) => {
       // Written into the text: a number that is bound is a float, and so would be the quotient.
       const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
       return db
         .selectFrom('model_call')
         .where('at_ms', '>=', input.sinceMs)
+        .where('at_ms', '<=', input.untilMs)
         .select(['agent_id as agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
         .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
         .groupBy(['agent_id', step]);

@@ -13,6 +13,7 @@ import { type Job, parseJob } from './job.ts';
 import type { InputDeps } from './job-input.ts';
 import { leastIntervalMs } from './least-interval.ts';
 import { createCronMethods, type CronMethods } from './methods.ts';
+import { realign } from './realign.ts';
 import { createReset } from './reset.ts';
 import { openIntents } from './reset-store.ts';
 import { createRunner, type RunnerDeps, type Unfinished } from './runner.ts';
@@ -75,7 +76,15 @@ export function createCron(deps: CronDeps): Cron {
     execute: { ...deps.execute, db, clock, agents, defaultTimezone },
     ended: (executionId) => scheduler.poke(executionId),
   });
-  const scheduler = createScheduler({ db, clock, log, config, held: states.held, begin: beginDue });
+  const scheduler = createScheduler({
+    db,
+    clock,
+    log,
+    config,
+    held: states.held,
+    begin: beginDue,
+    setBack: () => realign({ db, clock, log, staggerWindowMs }),
+  });
   const { reset, rollForward } = createReset({ db, bus, clock, bootId, states, reconcile: reconcileFor, poke: () => scheduler.poke() });
   deps.durable.handle(cronWork, runner.handler, { ...running, gaveUp: runner.gaveUp });
 
@@ -149,6 +158,7 @@ export function createCron(deps: CronDeps): Cron {
     }
     for (const one of await db.read(operations.unfinished, { limit: maxUnfinished })) await orFail(one.row.agentId, () => runner.reconcile(one));
     await reconcileFor(agents.list().map(({ id }) => id));
+    await realign({ db, clock, log, staggerWindowMs });
     states.initialized();
   }
 

@@ -15,6 +15,8 @@ export interface SchedulerDeps {
   readonly held: () => readonly string[];
   /** Begins a job that is due; the id of its execution, or undefined when there was nothing to begin. */
   readonly begin: (row: JobRow) => Promise<string | undefined>;
+  /** The clock was set back by more than a moment. */
+  readonly setBack: () => Promise<void>;
 }
 
 export interface Scheduler extends AsyncDisposable {
@@ -32,11 +34,13 @@ const busyMs = 200;
 /** Between two looks when more is due than one look begins: those at the end of the line must not become late by it. */
 const crowdedMs = 20;
 const afterErrorMs = 5_000;
+/** A clock that is disciplined goes back by less. */
+const momentMs = 60_000;
 /** What was missed is begun one by one, and a few at once, so that a start is no storm. */
 const catchUp = { spacingMs: 5_000, atOnce: 5 };
 
 /** One timer for the soonest of all jobs. It asks the database only when something is due, or may be. */
-export function createScheduler({ db, clock, log, config, held, begin }: SchedulerDeps): Scheduler {
+export function createScheduler({ db, clock, log, config, held, begin, setBack }: SchedulerDeps): Scheduler {
   const catchingUp = new Set<string>();
   let nextCatchUpMs = 0;
   let isRunning = false;
@@ -47,6 +51,7 @@ export function createScheduler({ db, clock, log, config, held, begin }: Schedul
   let soonestMs = 0;
   /** The latest that the clock has shown. */
   let latestMs = 0;
+  let wasSetBack = false;
 
   function arm(): void {
     cancel();
@@ -62,6 +67,7 @@ export function createScheduler({ db, clock, log, config, held, begin }: Schedul
       // The clock was set back: what was reckoned by what it showed before would hold everything up until it shows that again.
       soonestMs = 0;
       nextCatchUpMs = 0;
+      wasSetBack ||= latestMs - nowMs > momentMs;
     }
     latestMs = nowMs;
     if (nowMs < soonestMs) return arm();
@@ -87,6 +93,10 @@ export function createScheduler({ db, clock, log, config, held, begin }: Schedul
   }
 
   async function tick(): Promise<void> {
+    if (wasSetBack) {
+      await setBack();
+      wasSetBack = false;
+    }
     const atMs = clock.now();
     const mayCatchUp = catchingUp.size < catchUp.atOnce && atMs >= nextCatchUpMs;
     const limit = config.maxRunsPerTick;

@@ -8,6 +8,7 @@ import {
   claimWork,
   nextWorkAt,
   pruneWork,
+  realignWork,
   releaseWork,
   renewWork,
   resumeWork,
@@ -44,6 +45,8 @@ const afterErrorMs = 1_000;
 /** Processes that ended over the same piece of work before it is given up unseen by its handler. */
 const maxResumes = 8;
 const longestRetryMs = 24 * 60 * 60_000;
+/** What waits for a person may wait longer than what waits for a provider. */
+const longestAheadMs = 7 * 24 * 60 * 60_000;
 const pruneMs = 60 * 60_000;
 const keptMs = 7 * 24 * 60 * 60_000;
 const prunedAtOnce = 1_000;
@@ -244,6 +247,9 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
     async start() {
       const left = await db.write(takeOverWork, { owner: bootId });
       if (left > 0) log.warn({ left }, 'Work that an earlier run left open goes on');
+      const atMs = clock.now();
+      const moved = await db.write(realignWork, { atMs, untilMs: atMs + Math.max(longestRetryMs, maxWaitMs) + longestAheadMs });
+      if (moved > 0) log.warn({ moved }, 'Work was put off further than any is: the clock was wrong, and it is due now');
       isStarted = true;
       pruneLater(afterErrorMs);
       sweep();

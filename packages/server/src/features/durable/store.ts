@@ -525,4 +525,29 @@ export async function findWork(tx: Tx, input: { readonly kind: string; readonly 
   return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
 }
 
-export const durableOperations = [returnWork, suspendWork, resumeWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];
+const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where(sql<boolean>`state = 'accepted'`)
+    .where((is) => is.or([is('not_before_ms', '>', p('untilMs')), is('created_at_ms', '>', p('atMs'))])),
+);
+
+/** Makes due what was put off by a clock that was ahead; returns how much. */
+export const realignWork = operation(
+  'durable.realign',
+  async (tx, input: { readonly atMs: number; readonly untilMs: number }): Promise<number> => (await tx.run(bringForward, input)).changes,
+);
+
+export const durableOperations = [
+  realignWork,
+  returnWork,
+  suspendWork,
+  resumeWork,
+  claimWork,
+  renewWork,
+  takeOverWork,
+  releaseWork,
+  nextWorkAt,
+  pruneWork,
+];
