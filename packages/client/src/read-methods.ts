@@ -8,6 +8,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'agent.getOperationModels',
   'agents.get',
   'agents.list',
+  'background.list',
   'capabilities.introspect',
   'config.read',
   'config.schema',

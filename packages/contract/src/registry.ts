@@ -3,6 +3,7 @@ import { adminApproval } from './methods/admin-approval.ts';
 import { agent } from './methods/agent.ts';
 import { agents } from './methods/agents.ts';
 import { autonomy } from './methods/autonomy.ts';
+import { background } from './methods/background.ts';
 import { capabilities } from './methods/capabilities.ts';
 import { config } from './methods/config.ts';
 import { context } from './methods/context.ts';
@@ -41,6 +42,7 @@ export const contract = {
   ...agent,
   ...agents,
   ...autonomy,
+  ...background,
   ...capabilities,
   ...config,
   ...context,

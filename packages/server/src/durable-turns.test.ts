@@ -245,26 +245,28 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       startedAtMs: clock.now(),
     };
     const deps = { db: mortal, clock, bus, openDurableTurn, checkpointTurn, reserveForDurable, commitDurableTurn };
-    const run = await DurableRun.open(deps, turn, start, call);
-    const outcome = await runs.run(
-      {
-        target,
-        agent,
-        origin: 'cron',
-        models: [testModel],
-        tools: toolsOf(process, world),
-        system: ['You are Gate.'],
-        history: [],
-        brought: [{ role: 'user', content: question }],
-        question: { text: question },
-        kept: true,
-        durable: run,
-      },
-      { ...call, signal: run.signal },
-      undefined,
-    );
-    outcomes.push(run.ended(outcome));
-    return 'settled';
+    return runs.admit({ agentId: 'default', conversationRef: target.ref }, call, async (admitted) => {
+      const run = await DurableRun.open(deps, turn, start, admitted);
+      const outcome = await runs.run(
+        {
+          target,
+          agent,
+          origin: 'cron',
+          models: [testModel],
+          tools: toolsOf(process, world),
+          system: ['You are Gate.'],
+          history: [],
+          brought: [{ role: 'user', content: question }],
+          question: { text: question },
+          kept: true,
+          durable: run,
+        },
+        admitted,
+        undefined,
+      );
+      outcomes.push(run.ended(outcome));
+      return 'settled' as const;
+    });
   };
   const durable = createDurable({ db: mortal, clock, log: silentLog, bootId: `boot_${(boots += 1)}`, endWork });
   durable.api.handle('test', handler, { concurrency: 2, maxAttempts: 3 });

@@ -1,4 +1,5 @@
 import type { AgentsApi } from './features/agents/api.ts';
+import type { AutonomyApi } from './features/autonomy/api.ts';
 import { createApprovals } from './features/approvals/approvals.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { startInJail } from './features/mcp/start-process.ts';
@@ -26,11 +27,12 @@ export interface HandsDeps {
   readonly agents: AgentsApi;
   readonly fence: (text: string, label: FenceLabel) => string;
   readonly capabilities: ApprovalsDeps['capabilities'];
+  readonly isStopped: AutonomyApi['isStopped'];
   readonly disk: WorkspaceDeps['disk'];
 }
 
 /** What agents act with: the web, skills, MCP servers, workspaces, commands, and the approvals in front of all of them. */
-export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities, disk }: HandsDeps) {
+export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities, isStopped, disk }: HandsDeps) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
   const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
@@ -102,6 +104,7 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       room: workspace.room,
       env: options.env,
       agentOf: (agentId) => agents.find(agentId)?.config,
+      isStopped,
     }),
   );
   return { web, skills, mcp, workspace, approvals, shell, openedJail };

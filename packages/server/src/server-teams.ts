@@ -67,6 +67,7 @@ export function createTeams(deps: TeamsDeps) {
       return tools;
     },
     scriptCalls: talk.scriptCalls,
+    onStopped: subagents.api.onStopped,
     /** Of the daemon: nothing new is taken from here on. */
     stopping(): void {
       subagents.stopping();

@@ -29,7 +29,6 @@ import { reserveForTurn } from './features/turns/store.ts';
 import { createTurns, type TurnsDeps } from './features/turns/turns.ts';
 import { promptFilesFor } from './features/workspace/prompt-files.ts';
 import { owner } from './gateway/app.ts';
-import { AppError } from './kernel/app-error.ts';
 import { systemClock, today } from './kernel/clock.ts';
 import { createEventBus } from './kernel/event-bus.ts';
 import type { Handlers } from './kernel/handlers.ts';
@@ -53,6 +52,7 @@ import { createHands } from './server-hands.ts';
 import { createMemoryPart } from './server-memory.ts';
 import { requireRoom } from './server-room.ts';
 import { createSchedule } from './server-schedule.ts';
+import { createStops } from './server-stops.ts';
 import { createSystemPart } from './server-system.ts';
 import { createTeams } from './server-teams.ts';
 import { fileSystemWarnings, jailWarnings, serverWarnings } from './start-warnings.ts';
@@ -101,10 +101,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     defaultId: config.routing.defaultAgentId,
     workspacesDir: home.workspacesDir,
     knowsModel: (name) => models.resolve(name) !== undefined,
-    removed(agentId) {
-      background.api.forgetAgent(agentId);
-      shell.forgetAgent(agentId);
-    },
+    removed: (agentId) => stops.agentRemoved(agentId),
+    suspended: (agentId) => stops.agentSuspended(agentId),
     changed: (agentId) => schedule.agentChanged(agentId),
   });
   const tokens = building.use(
@@ -136,7 +134,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       config: config.autonomy,
       agents: agents.api,
       mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: costOfCall('nano', need, need.maxOutputTokens) }),
-      turnOf: (rootRunId) => turns.rootTurn(rootRunId),
+      turnOf: (rootRunId) => turns.rootTurn(rootRunId) ?? stops.backgroundRoot(rootRunId),
       deliver: escalate,
       announceMessage: (message) => schedule.inbox.announce(message),
     }),
@@ -184,6 +182,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     capabilities: autonomy,
     disk: ground.disk,
+    isStopped: autonomy.api.isStopped,
   });
   const injections = createInjectionMonitor({ bus, clock });
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, toolSet.current());
@@ -243,6 +242,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       },
       laneOf: lanes.of,
       cleared: (ref) => background.api.forget(ref),
+      stop: (ref) => stops.conversationDeleted(ref),
     }),
   );
   const identityOf = (tokenId: string) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId));
@@ -255,6 +255,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       agents: agents.api,
       identityOf,
       reenter: (request, call) => turns.reenter(request, call),
+      commands: shell.background,
     }),
   );
   const toolSet = createToolSet(
@@ -356,15 +357,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     noticeMessages: sessions.noticeMessages,
     mayWork: !lifetime.controlPlaneOnly,
   });
-  tokens.api.onRevoked((tokenId) => {
-    // Rotated, it is the same one with another secret.
-    if (tokens.api.current(tokenId) === undefined) void autonomy.stopToken(`token:${tokenId}`);
-  });
-  autonomy.api.onStop((rootRunId, how) => {
-    if (how === 'revoke') return 0;
-    turns.abortRoot(rootRunId, new AppError('cancelled', 'The run was killed'));
-    return background.api.dropRoot(rootRunId);
-  });
+  const stops = createStops({ tokens: tokens.api, autonomy, turns, background: background.api, commands: shell.background });
   const teams = createTeams({
     building,
     options,
@@ -391,6 +384,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     work: budgets.work,
     media: media.api,
   });
+  teams.onStopped(stops.runsStopped);
   const responses = building.use(createResponses({ db, clock, log: log.module('responses') }));
 
   const receipts = building.use(createReceipts({ db, clock, log: log.module('receipts'), execute: turns.api.execute }));
@@ -410,6 +404,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...system.methods,
     ...agents.methods,
     ...tokens.methods,
+    ...background.methods,
     ...budgets.methods,
     ...memory.methods,
     ...sessions.methods,

@@ -8,6 +8,7 @@ import { exitCode } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { plainText } from '../render/plain.ts';
+import { addBackgroundCommands } from './background.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { untilInterrupted } from './interrupt.ts';
@@ -31,7 +32,7 @@ const leastPauseMs = 2500;
 /** As far back as the gateway looks. */
 const allMinutes = 10_080;
 
-/** `gatehouse runs list | show | spawn | wait | steer | kill | pause | resume | status`. */
+/** `gatehouse runs list | show | spawn | wait | steer | kill | background | stop | pause | resume | status`. */
 export function addRunsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   const runs = addGroup(program, 'runs')
     .summary('list, start, steer and end sub-agents and whole runs')
@@ -133,6 +134,8 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
       const done = await client.call('subagent.kill', { target: id });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Ended ${done.runId}.`);
     });
+
+  addBackgroundCommands(runs, io);
 
   for (const name of ['pause', 'resume', 'status'] as const)
     withConnection(runs.command(name))

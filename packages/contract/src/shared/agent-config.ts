@@ -262,6 +262,12 @@ export const AgentConfig = z
     autonomy: z
       .strictObject({
         profile: z.enum(autonomyProfiles).optional().describe('As `autonomy.profile`, for this agent; that of the installation when absent.'),
+        adminTrust: z
+          .boolean()
+          .default(false)
+          .describe(
+            'Scripts of this agent may call `lease.revoke`, `run.kill` and `autonomy.evict` for runs of whoever the agent works for. Off: no agent stops a root run.',
+          ),
       })
       .prefault({})
       .describe('What the agent may set going beyond its own turn: sub-agents, graphs, messages, scripts.'),

@@ -304,9 +304,16 @@ export function createGateway(deps: GatewayDeps): Gateway {
   server.on('secureConnection', (socket: Socket) => guard.secured(socket));
 
   tokens.onRevoked((tokenId) => {
-    const ended = new AppError('unauthenticated', 'The token of this stream was revoked or has expired');
-    for (const call of open.members()) if (call.streams && call.identity?.tokenId === tokenId) call.cutStream(ended);
-    mcp.endToken(tokenId);
+    // A token that is merely rotated goes on with what it has begun.
+    const isGone = tokens.current(tokenId) === undefined;
+    const ended = new AppError('unauthenticated', 'The token was revoked or has expired');
+    for (const call of open.members()) {
+      if (call.identity?.tokenId !== tokenId) continue;
+      // Before the first byte a failure can still be a status.
+      if (isGone && !call.outgoing.headersSent) call.abort(ended);
+      else if (call.streams && (isGone || !call.endsItself)) call.cutStream(ended);
+    }
+    if (isGone) mcp.endToken(tokenId);
   });
 
   /** Nothing in node ends a connection whose client does not read an answer that is complete. */

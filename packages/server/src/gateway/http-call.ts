@@ -68,6 +68,8 @@ export class HttpCall {
   discardsBody = false;
   /** True for answers that are event streams: they end when their token does. */
   streams = false;
+  /** True for streams that last no longer than the work they report: a token that is merely rotated doesn't cut them. */
+  endsItself = false;
   /** Set by an event stream: ends it with a failure as its last words. */
   endStream: ((error: AppError) => void) | undefined;
   /** Set when the rate limit refuses the call; the route answers with it once it knows the ids to echo. */
@@ -144,6 +146,12 @@ export class HttpCall {
       else outgoing.once('close', () => void (outgoing.writableFinished || gone.abort()));
     }
     return this.#gone.signal;
+  }
+
+  /** Aborts what works for the call, so that it fails with `reason`; the answer is still sent. */
+  abort(reason: AppError): void {
+    void this.signal;
+    this.#gone?.abort(reason);
   }
 
   /** Ends the call from the server's side: what works for it is aborted and the socket is cut. */

@@ -44,6 +44,7 @@ export class SseWriter {
   constructor(call: HttpCall, { clock, keepAliveMs = 15_000, stallMs = 30_000, errorText = (error) => streamError(call, error) }: SseOptions) {
     this.#call = call;
     call.streams = true;
+    call.endsItself = true;
     call.endStream = (error) => this.fail(error);
     this.#errorText = errorText;
     this.#clock = clock;

@@ -12,7 +12,8 @@ export class TurnDeniedError extends Error {
 
 type StopCause = 'aborted' | 'timeout' | 'denied';
 
-const graceMs = 5000;
+/** With the commit that follows it, less than the five seconds within which a stop has its effect. */
+const graceMs = 4000;
 
 /** The end that a turn can be put to from outside: its caller leaves, its wall clock runs out, or a guard ends it. */
 export class TurnStop implements Disposable {

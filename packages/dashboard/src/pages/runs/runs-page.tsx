@@ -4,6 +4,7 @@ import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { usePaced } from '../../data/use-paced.ts';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { BackgroundList } from './background-list.tsx';
 import { GateButton } from './gate-button.tsx';
 import { KillRun, RootConfirm } from './run-confirm.tsx';
 import { RunDialog } from './run-dialog.tsx';
@@ -111,6 +112,7 @@ export function RunsPage() {
           <span className="hint">{`${data.runs.length} of ${data.total} are shown.`}</span>
         </div>
       )}
+      <BackgroundList onDone={setOutcome} onError={setFailure} />
       {asked === 'spawn' && <SpawnDialog onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'look' && <RunDialog run={asked.run} onClose={close} onAsk={setAsked} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'steer' && <SteerDialog run={asked.run} onClose={close} onDone={done} />}

@@ -28,6 +28,8 @@ export interface AgentsDeps {
   readonly knowsModel: (name: string) => boolean;
   /** An agent is gone: what still runs for it ends. */
   readonly removed: (agentId: string) => void;
+  /** An agent was suspended: what runs for it ends. */
+  readonly suspended: (agentId: string) => void;
   /** An agent was created, configured, suspended, resumed or deleted. */
   readonly changed: (agentId: string) => void;
 }
@@ -148,12 +150,14 @@ export async function createAgents(
       const agent = visible(agentId, call);
       if (agent.suspended === suspended)
         throw new AppError('precondition_failed', suspended ? `Agent already suspended: ${agentId}` : `Agent is not suspended: ${agentId}`);
-      return save(
+      const changed = await save(
         call,
         agent,
         { config: agent.config, stored: stored.get(agentId) ?? {}, suspended },
         suspended ? 'agents.suspend' : 'agents.resume',
       );
+      if (suspended) deps.suspended(agentId);
+      return changed;
     });
   }
 

@@ -82,6 +82,10 @@ export interface AutonomyApi {
   };
   /** Parts that run work of roots end it here; gives how many pieces were ended. Called after the stop is committed. */
   onStop(stop: (rootRunId: string, how: RootStop) => Promise<number> | number): void;
+  /** Called with the leases that `lease.revoke` took back one by one, after that is committed. */
+  onRevoked(listener: (leaseIds: readonly string[]) => void): void;
+  /** Whether the root of a turn was stopped, or the lease that it holds was taken back. */
+  isStopped(turn: CallingTurn): boolean;
 }
 
 /** What the turns ask of it: nothing of this is waited for by a turn that nobody delegated. */

@@ -43,8 +43,8 @@ export interface Autonomy extends AsyncDisposable {
   readonly api: AutonomyApi;
   readonly turns: TurnAutonomy;
   readonly methods: AutonomyMethods;
-  /** After the end of a token: kills what its principal has set going. */
-  readonly stopToken: (principalId: string) => Promise<void>;
+  /** After the end of a token: kills what its principal has set going, and these roots that act for it elsewhere. */
+  readonly stopToken: (principalId: string, rootRunIds: readonly string[]) => Promise<void>;
   /** Before the gate of approvals: whether the turn may set such a thing going. */
   readonly check: (call: GatedCall) => GateAnswer | undefined;
   /** In place of a question to a person, for agents that work unattended. */
@@ -73,6 +73,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const stopped = { roots: new Set(left.revoked), leases: new Set(left.revokedLeases), evicted: new Set(left.evicted) };
   for (const { id, ...seed } of left.active) roots.track(id, seed);
   const stops: ((rootRunId: string, how: RootStop) => Promise<number> | number)[] = [];
+  const revocations: ((leaseIds: readonly string[]) => void)[] = [];
   const guards = new Guards({ ...deps, roots, standing });
 
   function profileOf(agent: Agent, rootRunId: string | undefined): AutonomyProfile {
@@ -141,6 +142,8 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
       covers: (rootRunId) => !stopped.roots.has(rootRunId) && roots.refusal(rootRunId, { tokens: 1, nano: 1 }) === undefined,
     },
     onStop: (stop) => void stops.push(stop),
+    onRevoked: (listener) => void revocations.push(listener),
+    isStopped,
   };
 
   const revokedRun = (): Refused => ({ cap: 'lease', limit: 0, used: 0, isRevoked: true, message: 'The run was stopped' });
@@ -174,7 +177,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     hasTurn: (rootRunId) => deps.turnOf(rootRunId) !== undefined,
   });
 
-  const methods = createAutonomyMethods({ ...deps, stopped, stops, profileOf });
+  const methods = createAutonomyMethods({ ...deps, stopped, stops, revocations, profileOf });
   return {
     api,
     turns,

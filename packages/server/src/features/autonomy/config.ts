@@ -11,6 +11,17 @@ export const AutonomyConfig = z.strictObject({
     .describe(
       '`assistant`: nothing beyond its own turn; `standard`: everything but browsing; `unattended`: likewise, and what would ask a person is refused and told in the inbox; `max`: everything.',
     ),
+  durability: z
+    .strictObject({
+      enabled: z
+        .boolean()
+        .default(true)
+        .describe(
+          'Off, only the ledgers of `message.*` become best effort: a repeated send of a run may be sent twice. Runs, graphs and their stops stay durable.',
+        ),
+    })
+    .prefault({})
+    .describe('What runs that nobody watches keep of what they did.'),
   keepAliveMs: z.int().min(1000).max(600_000).default(30_000).describe('Milliseconds between two signs of life of what agents set going.'),
   guards: z
     .strictObject({

@@ -30,15 +30,20 @@ export interface AutonomyMethodDeps {
   /** What the decisions are made by; grows here after each commit. */
   readonly stopped: { readonly roots: Set<string>; readonly leases: Set<string>; readonly evicted: Set<string> };
   readonly stops: readonly ((rootRunId: string, how: RootStop) => Promise<number> | number)[];
+  readonly revocations: readonly ((leaseIds: readonly string[]) => void)[];
   readonly profileOf: (agent: Agent, rootRunId: string | undefined) => AutonomyProfile;
 }
 
-/** Stops and lists root runs (json-rpc.md §4). No agent stops runs, whatever the token behind it may. */
+/** Stops and lists root runs (json-rpc.md §4). An agent stops runs only with the grant `adminTrust`, and only those of whoever it works for. */
 export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods {
   const { db, bus, clock, stopped } = deps;
 
-  function onlyPeople({ agentCaller }: CallContext): void {
-    if (agentCaller !== undefined) throw new AppError('denied', 'Agents may not stop runs');
+  /** What the caller may stop. */
+  function reachOf(call: CallContext): { readonly agentIds: readonly string[] | null; readonly principalId: string | null } {
+    const { agentCaller, identity } = call;
+    const isTrusted = agentCaller === undefined || deps.agents.find(agentCaller.agentId)?.config.autonomy.adminTrust === true;
+    if (!isTrusted) throw new AppError('denied', 'Agents may not stop runs (agents.<id>.autonomy.adminTrust is off)');
+    return { agentIds: identity.agents ?? null, principalId: agentCaller === undefined ? null : ownerOf(call) };
   }
 
   function turnFor(rootRunId: string) {
@@ -59,13 +64,14 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
 
   return {
     async 'lease.revoke'({ leaseId, rootRunId }, call) {
-      onlyPeople(call);
+      const reach = reachOf(call);
       const atMs = clock.now();
       const audit = auditRow(call, atMs, { actionType: 'lease.revoke', classification: 'destructive', target: rootRunId ?? leaseId });
       const turn = rootRunId === undefined ? undefined : turnFor(rootRunId);
-      const { leases, root } = await db.write(revoke, { leaseId, rootRunId, turn, agentIds: agentsOf(call), audit, atMs });
+      const { leases, root } = await db.write(revoke, { leaseId, rootRunId, turn, ...reach, audit, atMs });
       for (const { id } of leases) remember(stopped.leases, id);
       announceAudit(bus, audit);
+      for (const listener of deps.revocations) listener(leases.map(({ id }) => id));
       const roots = new Set(leases.map((lease) => lease.rootRunId));
       if (root && rootRunId !== undefined) {
         remember(stopped.roots, rootRunId);
@@ -78,10 +84,10 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
     },
 
     async 'run.kill'({ rootRunId }, call) {
-      onlyPeople(call);
+      const reach = reachOf(call);
       const atMs = clock.now();
       const audit = auditRow(call, atMs, { actionType: 'run.kill', classification: 'destructive', target: rootRunId });
-      const { leases } = await db.write(kill, { rootRunId, turn: turnFor(rootRunId), agentIds: agentsOf(call), audit, atMs });
+      const { leases } = await db.write(kill, { rootRunId, turn: turnFor(rootRunId), ...reach, audit, atMs });
       for (const { id } of leases) remember(stopped.leases, id);
       remember(stopped.roots, rootRunId);
       announceAudit(bus, audit);
@@ -91,10 +97,10 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
     },
 
     async 'autonomy.evict'({ rootRunId }, call) {
-      onlyPeople(call);
+      const reach = reachOf(call);
       const atMs = clock.now();
       const audit = auditRow(call, atMs, { actionType: 'autonomy.evict', classification: 'mutate', target: rootRunId });
-      await db.write(evict, { rootRunId, turn: turnFor(rootRunId), agentIds: agentsOf(call), audit, atMs });
+      await db.write(evict, { rootRunId, turn: turnFor(rootRunId), ...reach, audit, atMs });
       remember(stopped.evicted, rootRunId);
       announceAudit(bus, audit);
       return { evicted: true };
@@ -113,8 +119,6 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
     },
   };
 }
-
-const agentsOf = ({ identity }: CallContext): readonly string[] | null => identity.agents ?? null;
 
 const maxRemembered = 10_000;
 

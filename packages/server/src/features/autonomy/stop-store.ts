@@ -26,8 +26,8 @@ const leasesOfRoot = query<{ rootRunId: string; atMs: number }, LeaseName>(({ db
     .returning(['id', 'root_run_id as rootRunId']),
 );
 
-const agentOfLease = query<{ id: string }, { agentId: string }>(({ db, p }) =>
-  db.selectFrom('lease').select('agent_id as agentId').where('id', '=', p('id')),
+const ownerOfLease = query<{ id: string }, Owned>(({ db, p }) =>
+  db.selectFrom('lease').select(['agent_id as agentId', 'principal_id as principalId']).where('id', '=', p('id')),
 );
 
 const oneLease = query<{ id: string; atMs: number }, LeaseName>(({ db, sql, p }) =>
@@ -44,17 +44,28 @@ const below = query<{ parentLeaseId: string }, { id: string }>(({ db, p }) =>
   db.selectFrom('lease').select('id').where('parent_lease_id', '=', p('parentLeaseId')),
 );
 
-interface Stopping {
+interface Owned {
+  readonly agentId: string;
+  readonly principalId: string;
+}
+
+/** What of the runs is there for a caller. */
+interface Reach {
+  /** Agents that the token is bound to: to it what is of others is not there. Null: all. */
+  readonly agentIds: readonly string[] | null;
+  /** Of the principal that an agent with `adminTrust` works for. Null: of everybody. */
+  readonly principalId: string | null;
+}
+
+interface Stopping extends Reach {
   readonly rootRunId: string;
   /** The turn of the root, when it runs: it may have set nothing going yet. */
   readonly turn: Omit<RootEntry, 'piece' | 'rootRunId' | 'atMs'> | undefined;
-  /** Agents that the token is bound to: to it what is of others is not there. Null: all. */
-  readonly agentIds: readonly string[] | null;
   readonly audit: AuditRow;
   readonly atMs: number;
 }
 
-type Revoking = Pick<Stopping, 'turn' | 'agentIds' | 'audit' | 'atMs'> & {
+type Revoking = Omit<Stopping, 'rootRunId'> & {
   readonly leaseId: string | undefined;
   readonly rootRunId: string | undefined;
 };
@@ -66,12 +77,13 @@ export interface Revoked {
   readonly root: boolean;
 }
 
-const isWithin = (agentIds: Stopping['agentIds'], agentId: string): boolean => agentIds === null || agentIds.includes(agentId);
+const isWithin = ({ agentIds, principalId }: Reach, owned: Owned | undefined): boolean =>
+  (agentIds === null || agentIds.includes(owned?.agentId ?? '')) && (principalId === null || principalId === owned?.principalId);
 
 /** A root that the token may know of, and the turn of one that was not written yet. */
-async function findRoot(tx: Tx, { rootRunId, turn, agentIds }: Pick<Stopping, 'rootRunId' | 'turn' | 'agentIds'>) {
+async function findRoot(tx: Tx, { rootRunId, turn, ...reach }: Pick<Stopping, 'rootRunId' | 'turn' | keyof Reach>) {
   const found = await tx.get(rootState, { id: rootRunId });
-  const isThere = isWithin(agentIds, (found ?? turn)?.agentId ?? '');
+  const isThere = isWithin(reach, found ?? turn);
   return isThere ? { found, turn } : { found: undefined, turn: undefined };
 }
 
@@ -102,20 +114,20 @@ async function revokeTree(tx: Tx, leaseId: string, atMs: number): Promise<LeaseN
 }
 
 /** Takes leases back; a root that goes on becomes `revoked`. */
-export const revoke = operation('autonomy.revoke', async (tx, { leaseId, rootRunId, turn, agentIds, audit, atMs }: Revoking): Promise<Revoked> => {
-  const holder = leaseId === undefined ? undefined : await tx.get(agentOfLease, { id: leaseId });
-  const leases = leaseId === undefined || !isWithin(agentIds, holder?.agentId ?? '') ? [] : await revokeTree(tx, leaseId, atMs);
-  const isThere = rootRunId !== undefined && (await findRoot(tx, { rootRunId, turn, agentIds })).found !== undefined;
+export const revoke = operation('autonomy.revoke', async (tx, { leaseId, rootRunId, audit, atMs, ...reach }: Revoking): Promise<Revoked> => {
+  const holder = leaseId === undefined ? undefined : await tx.get(ownerOfLease, { id: leaseId });
+  const leases = leaseId === undefined || !isWithin(reach, holder) ? [] : await revokeTree(tx, leaseId, atMs);
+  const isThere = rootRunId !== undefined && (await findRoot(tx, { rootRunId, ...reach })).found !== undefined;
   if (isThere) leases.push(...(await tx.all(leasesOfRoot, { rootRunId, atMs })));
-  const root = rootRunId !== undefined && (await revokeRoot(tx, { rootRunId, turn, agentIds, atMs }));
+  const root = rootRunId !== undefined && (await revokeRoot(tx, { rootRunId, atMs, ...reach }));
   await appendAudit(tx, audit);
   return { leases, root };
 });
 
 /** Revokes a root with all its leases, before anything of it is aborted. `not_found` for one that is not there, `precondition_failed` for one that ended. */
-export const kill = operation('autonomy.kill', async (tx, { rootRunId, turn, agentIds, audit, atMs }: Stopping): Promise<Revoked> => {
-  const { found } = await findRoot(tx, { rootRunId, turn, agentIds });
-  if (!(await revokeRoot(tx, { rootRunId, turn, agentIds, atMs })))
+export const kill = operation('autonomy.kill', async (tx, { rootRunId, audit, atMs, ...reach }: Stopping): Promise<Revoked> => {
+  const { found } = await findRoot(tx, { rootRunId, ...reach });
+  if (!(await revokeRoot(tx, { rootRunId, atMs, ...reach })))
     throw found === undefined
       ? new AppError('not_found', `Run not found: ${rootRunId}`, { param: 'rootRunId' })
       : new AppError('precondition_failed', `The run is ${found.state} already`, { param: 'rootRunId' });

@@ -19,7 +19,7 @@ const atOnce = 200;
  * Kills what a principal has set going, when its token opens nothing any more: runs act by the rights that they began with. What
  * a process that dies in between leaves is refused at the next start, because its token is gone.
  */
-export function createTokenStop({ db, log, methods }: TokenStopDeps): (principalId: string) => Promise<void> {
+export function createTokenStop({ db, log, methods }: TokenStopDeps): (principalId: string, rootRunIds: readonly string[]) => Promise<void> {
   const kill = async (rootRunId: string): Promise<number> => {
     const call: CallContext = {
       identity,
@@ -36,8 +36,9 @@ export function createTokenStop({ db, log, methods }: TokenStopDeps): (principal
       return 0;
     }
   };
-  return async (principalId) => {
+  return async (principalId, rootRunIds) => {
     try {
+      for (const rootRunId of rootRunIds) await kill(rootRunId);
       for (;;) {
         const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', offset: 0, limit: atOnce });
         let killed = 0;

@@ -10,10 +10,10 @@ interface Pieces {
 
 const one = (piece: RootPiece): Pieces => ({ runs: Number(piece === 'run'), graphs: Number(piece === 'graph'), scripts: Number(piece === 'script') });
 
-export const rootState = query<{ id: string }, { state: string; open: number; agentId: string }>(({ db, sql, p }) =>
+export const rootState = query<{ id: string }, { state: string; open: number; agentId: string; principalId: string }>(({ db, sql, p }) =>
   db
     .selectFrom('root_run')
-    .select(['state', 'agent_id as agentId', sql<number>`open_runs + open_graphs + open_scripts`.as('open')])
+    .select(['state', 'agent_id as agentId', 'principal_id as principalId', sql<number>`open_runs + open_graphs + open_scripts`.as('open')])
     .where('id', '=', p('id')),
 );
 

@@ -1,3 +1,4 @@
+import type { TurnOrigin } from '@gatehouse/contract';
 import type { BackgroundTasks } from '../../runtime/background.ts';
 
 /** What becomes of tasks by a turn; see `markTasks`. */
@@ -17,4 +18,10 @@ export interface BackgroundApi extends BackgroundTasks {
   dropRoot(rootRunId: string): number;
   /** The agent is gone. */
   forgetAgent(agentId: string): void;
+  /** The agent was suspended: its calls are stopped, which their conversations are told once it is resumed. */
+  stopAgent(agentId: string): void;
+  /** The token opens nothing any more: its calls are stopped, and nobody is told. */
+  dropToken(tokenId: string): void;
+  /** The turn that began a call of this root, while the call runs. */
+  rootTurn(rootRunId: string): { readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly origin: TurnOrigin } | undefined;
 }

@@ -235,20 +235,18 @@ describe('what happens to the conversation meanwhile', () => {
     expect(sent).toHaveLength(2);
   });
 
-  test('a suspended agent is told when it is resumed', async () => {
+  test('a suspended agent stops its tasks, and is told of all that ended when it is resumed', async () => {
     const sent = server.heard('message:sent');
     await server.client.call('agents.suspend', { agentId: 'two' });
     await server.client.call('agents.resume', { agentId: 'two' });
     const { task, conversationRef } = await promote('two');
     await server.client.call('agents.suspend', { agentId: 'two' });
-    const completed = server.heard('background_task:completed');
-    task?.end({ content: 'waited for you' });
-    await expect.poll(() => completed.length).toBe(1);
+    expect(task?.context.signal.aborted).toBe(true);
     clock.advance(60_000);
     expect(sent).toHaveLength(1);
     await server.client.call('agents.resume', { agentId: 'two' });
     await expect.poll(() => (clock.advance(60_000), sent.length)).toBe(2);
-    expect((await messagesOf(conversationRef)).join('\n')).toContain('waited for you');
+    expect((await messagesOf(conversationRef)).join('\n')).toMatch(/ended: cancelled.*its agent was suspended/s);
   });
 
   test('a token that is gone is owed nothing: the result is dropped', async () => {
@@ -259,9 +257,8 @@ describe('what happens to the conversation meanwhile', () => {
     clock.advance(30_000);
     const { conversationRef } = await turn;
     await server.client.call('tokens.revoke', { id: ada.tokenId });
-    const completed = server.heard('background_task:completed');
+    expect(open[0]?.context.signal.aborted).toBe(true);
     open[0]?.end({ content: 'for nobody' });
-    await expect.poll(() => completed.length).toBe(1);
     clock.advance(60_000);
     expect((await messagesOf(conversationRef)).join('\n')).not.toContain('for nobody');
   });
@@ -402,12 +399,10 @@ describe('after a restart', () => {
   test('a result that nobody was told comes back', async () => {
     const { conversationRef, task } = await promote('two');
     await server.client.call('agents.suspend', { agentId: 'two' });
-    const completed = server.heard('background_task:completed');
-    task?.end({ content: 'survived' });
-    await expect.poll(() => completed.length).toBe(1);
+    expect(task?.context.signal.aborted).toBe(true);
     const sent = await restart();
     await server.client.call('agents.resume', { agentId: 'two' });
     await expect.poll(() => (clock.advance(60_000), sent.length)).toBe(1);
-    expect((await messagesOf(conversationRef)).filter((text) => text.includes('survived'))).toHaveLength(1);
+    expect((await messagesOf(conversationRef)).filter((text) => text.includes('its agent was suspended'))).toHaveLength(1);
   });
 });

@@ -58,6 +58,7 @@ beforeEach(async () => {
     log: silentLog,
     agents: { find: () => agent },
     identityOf: () => identity,
+    commands: { running: () => [], endOne: async () => {} },
     reenter: async ({ take }: Reentry) => {
       const news = take();
       if (news !== undefined) told.push(news.text);

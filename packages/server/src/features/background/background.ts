@@ -14,6 +14,7 @@ import type { BackgroundApi } from './api.ts';
 import { newsOf, unknownEnd } from './news.ts';
 import { addTask, dropTask, endTask, recoverTasks, type TaskRow } from './store.ts';
 import { LiveTask, Tasks } from './tasks.ts';
+import { type BackgroundMethodDeps, type BackgroundMethods, createBackgroundMethods } from './methods.ts';
 import { createBackgroundTool } from './tool.ts';
 
 export interface BackgroundDeps {
@@ -25,10 +26,12 @@ export interface BackgroundDeps {
   /** The identity of a token as it is now; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
   readonly reenter: Reenter;
+  readonly commands: BackgroundMethodDeps['commands'];
 }
 
 export interface Background extends AsyncDisposable {
   readonly api: BackgroundApi;
+  readonly methods: BackgroundMethods;
   readonly tool: Tool;
   /** From here on no result begins a turn; used when the daemon drains. */
   pause(): void;
@@ -56,6 +59,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
   for (const row of await db.write(recoverTasks, { atMs: clock.now(), content: unknownEnd })) tasks.add(LiveTask.recovered(row));
   const cancelFirst = tasks.size === 0 ? undefined : clock.after(afterStartMs, reenterAll);
 
+  const running = () => tasks.all().filter(({ state }) => state === 'running');
   const counted = (agentId: string, count = 1) => ({ agentId, count, timestamp: clock.now() });
 
   function begin(task: NewTask) {
@@ -238,10 +242,21 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     forgetAgent(agentId) {
       for (const live of tasks.all()) if (live.row.agentId === agentId) drop(live);
     },
+    stopAgent(agentId) {
+      for (const live of running()) if (live.row.agentId === agentId) live.stop('its agent was suspended');
+    },
+    dropToken(tokenId) {
+      for (const live of tasks.all()) if (live.row.tokenId === tokenId) drop(live);
+    },
+    rootTurn(rootRunId) {
+      const row = running().find((live) => rootOf(live.row) === rootRunId)?.row;
+      return row === undefined ? undefined : { ...row, origin: row.begunBy };
+    },
   };
 
   return {
     api,
+    methods: createBackgroundMethods({ ...deps, tasks }),
     tool: createBackgroundTool({ db, clock, tasks }),
     pause() {
       isPaused = true;

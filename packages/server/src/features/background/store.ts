@@ -1,4 +1,5 @@
 import type { TurnOrigin } from '@gatehouse/contract';
+import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import type { TaskOutcome } from '../../runtime/background.ts';
 import type { TaskMarks } from './api.ts';
@@ -180,4 +181,9 @@ export const findTask = operation('background.find', async (tx, input: { readonl
   tx.get(one, input),
 );
 
-export const backgroundOperations = [addTask, endTask, dropTask, recoverTasks, listTasks, findTask];
+/** Somebody stopped what runs in the background. */
+export const recordStop = operation('background.stop', async (tx, { audit }: { readonly audit: AuditRow }): Promise<void> => {
+  await appendAudit(tx, audit);
+});
+
+export const backgroundOperations = [recordStop, addTask, endTask, dropTask, recoverTasks, listTasks, findTask];

@@ -13,7 +13,7 @@ export interface Asked {
 export interface CheckDeps<Holder> {
   /** Who shows the bearer, if its lease holds. */
   readonly holderOf: (bearer: string) => Promise<Holder | undefined>;
-  readonly isDenied: (asked: Asked) => boolean;
+  readonly isDenied: (holder: Holder, asked: Asked) => boolean;
   /** Why callers of this origin may not ask for it. */
   readonly refuseOrigin: (holder: Holder, asked: Asked) => string | undefined;
   /** What it needs; null when it needs nothing, undefined when it is not served at all. */
@@ -43,7 +43,7 @@ export async function checkRequest<Holder>(deps: CheckDeps<Holder>, bearer: stri
   });
   if (holder === undefined) return refuse('lease', 'The lease is not valid: unknown, expired, ended or revoked');
   const name = asked.tool ?? asked.method;
-  if (deps.isDenied(asked)) return refuse('denylist', `"${name.slice(0, 100)}" is on the list of what scripts are never given`);
+  if (deps.isDenied(holder, asked)) return refuse('denylist', `"${name.slice(0, 100)}" is on the list of what scripts are never given`);
   const origin = deps.refuseOrigin(holder, asked);
   if (origin !== undefined) return refuse('origin', origin);
   const capability = deps.needs(asked);

@@ -18,6 +18,7 @@ beforeAll(async () => {
         outer: { model: 'mock/mock-fast', tools: { profile: 'full' }, originTools: { v1: ['orchestrate'] } },
         careful: { model: 'mock/mock-fast', tools: { profile: 'full', deny: ['read', 'web_fetch'] } },
         plain: { model: 'mock/mock-fast', tools: { profile: 'full' }, autonomy: { profile: 'assistant' } },
+        trusted: { model: 'mock/mock-fast', tools: { profile: 'full' }, autonomy: { adminTrust: true } },
       },
     },
   });
@@ -158,6 +159,32 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(line('own')).toBe('own Gate');
     expect(line('introspect')).toContain('agentId');
     expect(audited.filter(({ decision, reason }) => decision === 'deny' && reason !== 'rate')).toHaveLength(14);
+  });
+
+  test('stops runs with the grant adminTrust, of its own principal alone; without it none', { timeout: longMs }, async () => {
+    const ada = await server.as(['rpc']);
+    const asked = server.provider.requests.length;
+    server.provider.queue({ hang: true }, { hang: true });
+    const own = await server.client.call('session.spawn', { task: 'Wait' });
+    const foreign = await ada.call('session.spawn', { task: 'Wait' });
+    await expect.poll(() => server.provider.requests.length).toBe(asked + 2);
+    const stopping = (rootRunIds: readonly string[]) => `
+      for (const rootRunId of ${JSON.stringify(rootRunIds)})
+        for (const method of ['autonomy.evict', 'run.kill', 'lease.revoke'])
+          console.log(method, await tools.method(method, { rootRunId }).then(JSON.stringify, (error) => error.code + ': ' + error.message));`;
+    const refused = await run(stopping([own.rootRunId]));
+    expect(refused.match(/list of what scripts are never given/g)).toHaveLength(3);
+    const done = await run(stopping([foreign.rootRunId, own.rootRunId]), {}, 'trusted');
+    expect(done.match(/^(?:autonomy|run|lease).*$/gm)).toEqual([
+      expect.stringContaining('Run not found'),
+      expect.stringContaining('Run not found'),
+      'lease.revoke {"revoked":0}',
+      'autonomy.evict {"evicted":true}',
+      'run.kill {"killed":2}',
+      'lease.revoke {"revoked":0}',
+    ]);
+    expect(await ada.call('session.run_status', { runId: foreign.runId })).toMatchObject({ status: 'running' });
+    await ada.call('subagent.kill', { target: foreign.runId });
   });
 
   test('is slowed down in what it is refused, too', { timeout: longMs }, async () => {

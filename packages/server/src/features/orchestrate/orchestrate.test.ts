@@ -22,6 +22,8 @@ const autonomy: AutonomyApi = {
   leaseOf: async () => undefined,
   budget: { spend() {}, covers: () => true },
   onStop() {},
+  onRevoked() {},
+  isStopped: () => false,
 };
 
 async function make(over: { readonly isEnabled?: boolean; readonly jail: () => Promise<Jail> }) {

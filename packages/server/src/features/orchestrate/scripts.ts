@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { type Capability, contract, type MethodName } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
+import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Tool, ToolContext } from '../../runtime/tool.ts';
@@ -11,7 +12,7 @@ import type { AdmittedCall, CapabilityRequest, ScriptCalls } from './api.ts';
 import { type Asked, askedOf, type CheckDeps, checkRequest, type Verdict } from './checks.ts';
 import { CallRates, type RateLimits } from './rates.ts';
 import { toScriptResult } from './result-file.ts';
-import { capabilityOf, isDeniedMethod, isDeniedTool, openMethods, toolMethod } from './what-may-be-called.ts';
+import { capabilityOf, isDeniedMethod, isDeniedTool, openMethods, toolMethod, trustedMethods } from './what-may-be-called.ts';
 
 /** A script that runs: what it does, it does as the call of the tool that runs it. */
 export interface ActiveScript {
@@ -64,11 +65,11 @@ export class Scripts implements ScriptCalls {
         const lease = await deps.autonomy.leaseOf(this.digestOf(bearer));
         return lease === undefined ? undefined : this.#active.get(lease.id);
       },
-      isDenied: ({ method, tool }) => isDeniedMethod(method) || (tool !== undefined && isDeniedTool(tool)),
+      isDenied: (script, { method, tool }) => (isDeniedMethod(method) && !this.#isTrusted(script, method)) || (tool !== undefined && isDeniedTool(tool)),
       refuseOrigin: (script, asked) => this.#refuseOrigin(script, asked),
       needs: ({ method, tool }) => {
         if (method === toolMethod) return tool === undefined ? undefined : capabilityOf(tool);
-        return openMethods.has(method) ? null : undefined;
+        return openMethods.has(method) || trustedMethods.has(method) ? null : undefined;
       },
       has: (script, capability) => this.#has(script, capability),
     };
@@ -110,7 +111,7 @@ export class Scripts implements ScriptCalls {
     if (!verdict.allowed) throw verdict.error;
     const { holder: script } = verdict;
     const params = Object.fromEntries(Object.entries(request.params).filter(([name]) => !name.startsWith('_')));
-    if (request.method !== toolMethod) return { route: 'method', method: request.method, params, call: script.context.call };
+    if (request.method !== toolMethod) return { route: 'method', method: request.method, params, call: this.#callOf(script, request.method) };
     const unknown = Object.keys(params).find((name) => name !== 'tool' && name !== 'args');
     if (unknown !== undefined) throw new AppError('invalid_params', `${unknown.slice(0, 64)}: expected "tool" and "args" only`, { param: unknown });
     const args = params['args'] ?? {};
@@ -134,9 +135,19 @@ export class Scripts implements ScriptCalls {
     return result;
   }
 
+  #isTrusted({ context }: ActiveScript, method: string): boolean {
+    return trustedMethods.has(method) && this.#deps.agents.find(context.agentId)?.config.autonomy.adminTrust === true;
+  }
+
+  /** The grant stands in for the scope; the method itself bounds what an agent reaches. */
+  #callOf(script: ActiveScript, method: string): CallContext {
+    const { call } = script.context;
+    return this.#isTrusted(script, method) ? { ...call, identity: { ...call.identity, scopes: [...call.identity.scopes, 'admin'] } } : call;
+  }
+
   /** Administrative methods refuse whoever is an agent, and tools what the origin of the turn may not have. */
   #refuseOrigin({ context }: ActiveScript, { method, tool }: Asked): string | undefined {
-    if (isMethod(method) && contract[method].scope === 'admin') return `An agent may not call ${method}`;
+    if (isMethod(method) && contract[method].scope === 'admin' && !trustedMethods.has(method)) return `An agent may not call ${method}`;
     if (tool === undefined) return undefined;
     const agent = this.#deps.agents.find(context.agentId);
     const found = this.#deps.toolsOf(context.agentId).find(({ name }) => name === tool);

@@ -14,6 +14,8 @@ export const callableTools: readonly string[] = [...tools.keys()];
 
 /** Methods beside `tool.invoke`: an agent reads of itself with them, for which it needs no capability. */
 export const openMethods: ReadonlySet<string> = new Set(['capabilities.introspect', 'session.status', 'session.list']);
+/** Methods that stop runs: open to scripts of an agent that has the grant `adminTrust`, to no other. */
+export const trustedMethods: ReadonlySet<string> = new Set(['lease.revoke', 'run.kill', 'autonomy.evict']);
 export const toolMethod = 'tool.invoke';
 
 /** Whatever a lease says: these change the installation, other agents or the past, or begin what could not be called from here. */

@@ -34,6 +34,8 @@ export interface ChangingDeps {
   readonly compact: ContextApi['compact'];
   /** The conversation was begun anew or deleted: what still runs for it ends. */
   readonly cleared: (ref: string) => void;
+  /** Before a conversation is deleted: aborts its turns, and what they have in the background. */
+  readonly stop: (ref: string) => void;
   /** Runs alone in the lane of a conversation: no turn runs in it meanwhile. */
   readonly alone: <T>(ref: string, call: CallContext, run: () => Promise<T>) => Promise<T>;
 }
@@ -67,6 +69,7 @@ export function createChanging(deps: ChangingDeps): Changing {
     'session.delete': async (address, call) => {
       refuseAgents(call, 'session.delete');
       const found = await addressing.existing(address, call);
+      deps.stop(found.ref);
       return alone(found.ref, call, async () => {
         const atMs = clock.now();
         const archiveId = newId('ar');

@@ -5,12 +5,24 @@ import type { ToolContext, ToolResult } from '../../runtime/tool.ts';
 import { describeEnd, outsideOf, type ShellDeps } from './command.ts';
 import { collect, Ring, toText } from './output.ts';
 
-/** Whose a command is: nobody else finds it. */
+/** Whose a command is: no other turn finds it. */
 export type Owner = Pick<ToolContext, 'agentId' | 'principalId'>;
+
+/** What a command belongs to, and ends with. */
+export interface Belonging extends Owner {
+  readonly conversationRef: string;
+  readonly tokenId: string;
+  readonly origin: ToolContext['origin'];
+  /** Of the request that set it going. */
+  readonly rootRunId: string;
+  /** Of the sub-agent that started it. */
+  readonly runId?: string;
+  readonly leaseId?: string;
+}
 
 interface Command {
   readonly id: string;
-  readonly owner: Owner;
+  readonly owner: Belonging;
   readonly spec: JailSpec;
   readonly startedAtMs: number;
   readonly process: JailedProcess;
@@ -21,13 +33,28 @@ interface Command {
   readonly waiting: Set<() => void>;
 }
 
+/** By which a stop finds commands. */
+type Scope = Partial<Readonly<Record<'agentId' | 'conversationRef' | 'tokenId' | 'rootRunId' | 'runId' | 'leaseId', string>>>;
+
+export interface RunningCommand extends Belonging {
+  readonly id: string;
+  readonly startedAtMs: number;
+  readonly command: string;
+}
+
 export interface BackgroundCommands extends AsyncDisposable {
-  begin(jail: Jail, spec: JailSpec, stdin: string | undefined, owner: Owner): ToolResult;
+  begin(jail: Jail, spec: JailSpec, stdin: string | undefined, owner: Belonging): ToolResult;
   list(owner: Owner): ToolResult;
   /** What it has written from `offset` on; waits up to `waitMs` for something when there is nothing yet. */
   read(owner: Owner, id: string, options: { readonly offset: number; readonly waitMs: number; readonly signal: AbortSignal }): Promise<ToolResult>;
   write(owner: Owner, id: string, text: string, close: boolean): ToolResult;
   kill(owner: Owner, id: string): Promise<ToolResult>;
+  /** Ends those that belong to any of what is named, with everything that they started. Returns how many ran. */
+  end(scope: Scope): number;
+  /** Ends one that runs; resolves once its processes are gone. */
+  endOne(id: string): Promise<void>;
+  /** Those that run, the oldest first. */
+  running(): readonly RunningCommand[];
   /** Ends what an agent has, and forgets what it had: nobody else could. */
   forgetAgent(agentId: string): void;
 }
@@ -64,7 +91,8 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
   };
 
   return {
-    begin(jail, spec, stdin, { agentId, principalId }) {
+    begin(jail, spec, stdin, owner) {
+      const { agentId } = owner;
       forget();
       const running = [...commands.values()].filter(({ end }) => end === undefined);
       const most = config.maxBackgroundPerAgent;
@@ -78,7 +106,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       const started = jail.run(spec);
       const command: Command = {
         id: newId('cmd'),
-        owner: { agentId, principalId },
+        owner,
         spec,
         startedAtMs: clock.now(),
         process: started,
@@ -108,7 +136,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       });
       if (stdin !== undefined) started.stdin.write(stdin);
       return {
-        content: `Started in the background as ${command.id}. "process" reads what it writes, writes to it and ends it; it ends with the daemon.`,
+        content: `Started in the background as ${command.id}. "process" reads what it writes, writes to it and ends it; it ends with the daemon, and when the run, token, agent or conversation that it belongs to is stopped.`,
       };
     },
 
@@ -119,7 +147,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
         content:
           own.length === 0
             ? '(no commands in the background)'
-            : own.map((each) => `${summary(each)}: ${each.spec.argv.join(' ').slice(0, 200)}`).join('\n'),
+            : own.map((each) => `${summary(each)}: ${lineOf(each)}`).join('\n'),
         outside: { source: 'command output' },
       };
     },
@@ -156,6 +184,25 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       return { content: `${command.id} was ended, with all that it had started` };
     },
 
+    end(scope) {
+      const named = Object.entries(scope) as [keyof Scope, string][];
+      const ended = [...commands.values()].filter(({ owner, end }) => end === undefined && named.some(([key, value]) => owner[key] === value));
+      for (const { process } of ended) process.kill();
+      return ended.length;
+    },
+
+    async endOne(id) {
+      const command = commands.get(id);
+      if (command?.end !== undefined) return;
+      command?.process.kill();
+      await command?.process.ended;
+    },
+
+    running: () =>
+      [...commands.values()]
+        .filter(({ end }) => end === undefined)
+        .map((command) => ({ ...command.owner, id: command.id, startedAtMs: command.startedAtMs, command: lineOf(command) })),
+
     forgetAgent(agentId) {
       for (const { id, owner, process } of commands.values()) {
         if (owner.agentId !== agentId) continue;
@@ -189,3 +236,5 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
     signal.removeEventListener('abort', onAbort);
   }
 }
+
+const lineOf = ({ spec }: Command): string => spec.argv.join(' ').slice(0, 200);

@@ -1,4 +1,5 @@
 import type { AgentConfig } from '@gatehouse/contract';
+import type { CallingTurn } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../kernel/jail.ts';
 import type { ToolContext } from '../../runtime/tool.ts';
@@ -16,6 +17,8 @@ export interface ShellDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** How the agent is configured now; undefined when there is none of this name any more. */
   readonly agentOf: (agentId: string) => AgentConfig | undefined;
+  /** Whether the run of a turn was stopped: a call that is under way completes, and starts nothing that would outlast it. */
+  readonly isStopped: (turn: CallingTurn) => boolean;
 }
 
 /** What a command is run with. Fails with `invalid_params` for a folder that cannot be one. */

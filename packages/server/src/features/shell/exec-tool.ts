@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { type Jail, type JailedProcess, type JailSpec, refuseWithout } from '../../kernel/jail.ts';
-import type { Tool, ToolResult } from '../../runtime/tool.ts';
-import type { BackgroundCommands } from './background-commands.ts';
+import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
+import type { BackgroundCommands, Belonging } from './background-commands.ts';
 import { describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
 import { collect, Ends } from './output.ts';
 
@@ -70,8 +70,23 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
       const jail = isFreeing ? opened : deps.room.watched(opened, context.workspaceDir);
       const spec = await specOf(deps, agent, args, context);
       if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command began');
-      return args.background ? background.begin(jail, spec, args.stdin, context) : runToEnd(deps.clock, jail, spec, args, context.signal);
+      const turn = context.call.agentCaller?.turn;
+      if (args.background && turn !== undefined && deps.isStopped(turn)) throw new AppError('cancelled', 'The run was stopped before the command began');
+      return args.background ? background.begin(jail, spec, args.stdin, belongingOf(context)) : runToEnd(deps.clock, jail, spec, args, context.signal);
     },
+  };
+}
+
+function belongingOf({ agentId, principalId, conversationRef, origin, turnId, call }: ToolContext): Belonging {
+  const turn = call.agentCaller?.turn;
+  return {
+    agentId,
+    principalId,
+    conversationRef,
+    origin,
+    tokenId: call.identity.tokenId,
+    rootRunId: turn?.rootRunId ?? `root-turn-${turnId}`,
+    ...(turn?.run !== undefined && { runId: turn.run.runId, leaseId: turn.run.leaseId }),
   };
 }
 

@@ -38,7 +38,7 @@ beforeEach(() => {
   base = mkdtempSync(join(realpathSync(tmpdir()), 'gatehouse-shell-'));
   workspaceDir = join(base, 'workspaces', 'default');
   setAgent({});
-  shell = createShell({ clock: systemClock, config: smallConfig, jail: async () => jail, room, env: secretEnv, agentOf: () => agent });
+  shell = createShell({ clock: systemClock, config: smallConfig, jail: async () => jail, room, env: secretEnv, agentOf: () => agent, isStopped: () => false });
 });
 afterEach(async () => {
   await shell[Symbol.asyncDispose]();
@@ -307,7 +307,7 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
     await sh(`sleep 60 # ${word}; true`, { background: true });
     const kept = idOf(await use('exec', { argv: ['sleep', '60'], background: true }, { agentId: 'other' }));
     await expect.poll(() => running(word).length).toBeGreaterThan(0);
-    shell.forgetAgent(contextOf().agentId);
+    shell.background.forgetAgent(contextOf().agentId);
     await expect.poll(() => running(word)).toEqual([]);
     expect((await use('process', { action: 'list' })).content).toBe('(no commands in the background)');
     expect((await use('process', { action: 'list' }, { agentId: 'other' })).content).toContain(`${kept}: running`);
@@ -325,6 +325,7 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
 describe('without a jail', () => {
   it('commands are refused, and the answer says what to install', async () => {
     shell = createShell({
+      isStopped: () => false,
       clock: systemClock,
       config: smallConfig,
       jail: () => openJail({ clock: systemClock, find: () => undefined }),
@@ -360,6 +361,7 @@ describe('without a jail', () => {
 
   it('and none are offered when they are switched off', () => {
     const off = createShell({
+      isStopped: () => false,
       clock: systemClock,
       config: ExecConfig.parse({ enabled: false }),
       jail: async () => jail,

@@ -1,5 +1,5 @@
 import type { Tool } from '../../runtime/tool.ts';
-import { createBackgroundCommands } from './background-commands.ts';
+import { type BackgroundCommands, createBackgroundCommands } from './background-commands.ts';
 import type { ShellDeps } from './command.ts';
 import { createExecTool } from './exec-tool.ts';
 import { createProcessTool } from './process-tool.ts';
@@ -7,8 +7,7 @@ import { createProcessTool } from './process-tool.ts';
 export interface Shell extends AsyncDisposable {
   /** None when commands are switched off. */
   readonly tools: readonly Tool[];
-  /** Ends the commands of an agent that there is no more. */
-  forgetAgent(agentId: string): void;
+  readonly background: Pick<BackgroundCommands, 'end' | 'endOne' | 'running' | 'forgetAgent'>;
 }
 
 /** Commands of agents, in a jail or not at all (decision 15). Disposing ends those in the background. */
@@ -16,7 +15,7 @@ export function createShell(deps: ShellDeps): Shell {
   const background = createBackgroundCommands(deps);
   return {
     tools: deps.config.enabled ? [createExecTool(deps, background), createProcessTool(background)] : [],
-    forgetAgent: background.forgetAgent,
+    background,
     [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
   };
 }

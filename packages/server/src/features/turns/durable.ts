@@ -9,6 +9,7 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import type { TurnResult } from '../../runtime/turn.ts';
 import type { WorkClaim, WorkEnd } from '../durable/api.ts';
+import type { Admitted } from './admission.ts';
 import type { AlongsideRows, DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from './api.ts';
 import { openRow, type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
 import { addCalls, type DurableOf, type LedgerDeps, WorkLedger } from './ledger.ts';
@@ -52,35 +53,31 @@ export class DurableRun {
   readonly isResumed: boolean;
   /** How the turn ends without a further step: an earlier run left something that cannot be gone on with. */
   readonly leftEnd: LeftEnd | undefined;
-  /** Of the caller; aborted too when the claim is lost. */
-  readonly signal: AbortSignal;
   readonly #deps: DurableDeps;
   readonly #of: DurableOf;
   readonly #call: CallContext;
   #end: Pick<DurableOutcome, 'settled' | 'state' | 'endedRun'> = { settled: false, state: 'aborted' };
 
   /** Writes the row of a new turn, or finds what an earlier run left of it; fails with `conflict` when the claim is another's. */
-  static async open(deps: DurableDeps, turn: DurableTurn, fresh: TurnStart, call: CallContext): Promise<DurableRun> {
+  static async open(deps: DurableDeps, turn: DurableTurn, fresh: TurnStart, admitted: Admitted): Promise<DurableRun> {
     const claim = { id: turn.workId, owner: turn.owner, fence: turn.fence };
     const opened = await deps.db.write(deps.openDurableTurn, { claim, turn: { ...fresh, ...openRow, costNano: 0 } });
     if (opened === undefined) throw lostClaim();
     const { left } = opened;
     const start = left === undefined ? fresh : { ...fresh, id: left.turnId, startedAtMs: left.startedAtMs };
-    return new DurableRun(deps, turn, start, left, call, claim);
+    return new DurableRun(deps, turn, start, left, admitted, claim);
   }
 
-  private constructor(deps: DurableDeps, turn: DurableTurn, start: TurnStart, left: LeftTurn | undefined, call: CallContext, claim: WorkClaim) {
+  private constructor(deps: DurableDeps, turn: DurableTurn, start: TurnStart, left: LeftTurn | undefined, admitted: Admitted, claim: WorkClaim) {
     const { agentId, principalId, conversationRef } = start;
-    const lost = new AbortController();
     this.#deps = deps;
-    this.#call = call;
+    this.#call = admitted.call;
     this.#of = { claim, turnId: start.id, agentId, principalId, conversationRef };
     this.turn = turn;
     this.start = start;
     this.isResumed = left !== undefined;
     this.leftEnd = left === undefined ? undefined : endOf(left);
-    this.signal = AbortSignal.any([call.signal, lost.signal]);
-    this.ledger = new WorkLedger(deps, this.#of, left, () => lost.abort(lostClaim()));
+    this.ledger = new WorkLedger(deps, this.#of, left, () => admitted.controller.abort(lostClaim()));
   }
 
   /** What the turn used before this run of it, for its budget. */

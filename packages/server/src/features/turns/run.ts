@@ -1,12 +1,11 @@
 import type { AgentConfig, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext, CallingTurn } from '../../kernel/call-context.ts';
+import type { CallingTurn } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
-import { Roster } from '../../kernel/roster.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../llm/model.ts';
 import type { BackgroundRights } from '../../runtime/background.ts';
 import type { Tool } from '../../runtime/tool.ts';
@@ -20,6 +19,7 @@ import type { Recalled, RecallApi } from '../memory/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
 import type { InjectedSkills, SkillsApi } from '../skills/api.ts';
 import type { Alongside, AlongsideRows, DurableTurn, TurnOutcome } from './api.ts';
+import { type Admissions, type Admitted, createAdmissions, isMeant, type StopScope } from './admission.ts';
 import { createAnnouncer } from './announce.ts';
 import type { DurableRun } from './durable.ts';
 import { type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
@@ -73,40 +73,38 @@ export interface Run {
   readonly durable?: DurableRun | undefined;
 }
 
-export interface Runs {
-  /** Runs one turn, commits it and announces it; the caller holds the conversation's lane. */
-  run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome>;
+export interface Runs extends Pick<Admissions, 'admit'> {
+  /** Runs one turn, commits it and announces it; the caller holds the conversation's lane. Rejects when its token was revoked meanwhile. */
+  run(turn: Run, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome>;
   running(): number;
   /** A turn that stands at the root of what it set going, while it runs. */
   rootTurn(
     rootRunId: string,
   ): { readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly origin: TurnOrigin } | undefined;
   /** Aborts the turns of a root that are no sub-agent's: those are ended by whoever runs them, after their ends are committed. */
-  abortRoot(rootRunId: string, reason: Error): void;
-  /** Aborts what still runs; used when the time to drain is over. */
+  abortRoot(rootRunId: string, reason: AppError): void;
+  /**
+   * Aborts the turns that wait or run within `scope`. Turns of sub-agents that act for a token are left to the kill of their roots,
+   * which are returned.
+   */
+  stop(scope: StopScope, reason: AppError): readonly string[];
+  /** Aborts what still waits or runs; used when the time to drain is over. */
   abortAll(): void;
 }
 
-interface Running {
-  readonly controller: AbortController;
-  readonly turn: Run;
-  readonly calling: CallingTurn;
-}
-
 export function createRuns(deps: RunDeps): Runs {
-  const present = new Roster<Running>();
+  const admissions = createAdmissions();
   const announce = createAnnouncer(deps);
+  let count = 0;
 
-  async function run(turn: Run, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
+  async function run(turn: Run, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
     const { target, agent, origin, alongside, durable } = turn;
+    const { call, controller } = admitted;
     const turnId = durable?.start.id ?? newId('tn');
     const startedAtMs = durable?.start.startedAtMs ?? deps.clock.now();
-    const controller = new AbortController();
-    const abort = () => controller.abort(call.signal.reason);
-    if (call.signal.aborted) abort();
-    else call.signal.addEventListener('abort', abort, { once: true });
     const calling = callingTurn(turn, turnId);
-    const leave = present.join({ controller, turn, calling });
+    admitted.running = { turn, calling };
+    count += 1;
     try {
       const beginning = deps.autonomy.begin(calling);
       if (beginning !== undefined) await beginning;
@@ -144,7 +142,6 @@ export function createRuns(deps: RunDeps): Runs {
         principalId: target.principalId,
         call: {
           ...call,
-          signal: controller.signal,
           agentCaller: { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, turn: calling },
         },
         signal: controller.signal,
@@ -165,7 +162,7 @@ export function createRuns(deps: RunDeps): Runs {
         ...(turn.options !== undefined && { options: turn.options }),
       };
       const left = durable?.resultOfLeft(turn.models);
-      const result = left ?? (await deps.runTurn(input, announce.streaming(sink, about, target.principalId)));
+      const result = left ?? withReason(await deps.runTurn(input, announce.streaming(sink, about, target.principalId)), admitted.stoppedBy);
       const outcome = durable === undefined ? toOutcome(start, result) : durable.outcomeOf(result);
       const stored =
         durable === undefined
@@ -181,11 +178,13 @@ export function createRuns(deps: RunDeps): Runs {
       if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
       announce.used(result.calls, about, target.principalId);
       announce.ended(about, target, result, created);
+      // Whatever it came to is not for a caller whose token is gone.
+      if (durable === undefined && admitted.stoppedBy?.code === 'unauthenticated') throw admitted.stoppedBy;
       return outcome;
     } finally {
-      leave();
+      admitted.running = undefined;
+      count -= 1;
       deps.autonomy.end(calling);
-      call.signal.removeEventListener('abort', abort);
     }
   }
 
@@ -208,23 +207,44 @@ export function createRuns(deps: RunDeps): Runs {
     }
   }
 
+  const ofRoot = (rootRunId: string) =>
+    admissions.members().filter(({ running }) => running?.calling.rootRunId === rootRunId && running.calling.run === undefined);
+
   return {
+    admit: admissions.admit,
     run,
-    running: () => present.size,
+    running: () => count,
     rootTurn(rootRunId) {
-      const found = present.members().find(({ calling }) => calling.rootRunId === rootRunId && calling.run === undefined);
-      if (found === undefined) return undefined;
-      const { target, agent, origin } = found.turn;
+      const turn = ofRoot(rootRunId)[0]?.running?.turn;
+      if (turn === undefined) return undefined;
+      const { target, agent, origin } = turn;
       return { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, origin };
     },
     abortRoot(rootRunId, reason) {
-      for (const { controller, calling } of present.members())
-        if (calling.rootRunId === rootRunId && calling.run === undefined) controller.abort(reason);
+      for (const admitted of ofRoot(rootRunId)) admissions.stop(admitted, reason);
+    },
+    stop(scope, reason) {
+      const roots = new Set<string>();
+      for (const admitted of admissions.members()) {
+        if (!isMeant(admitted, scope)) continue;
+        const calling = admitted.running?.calling;
+        if ('tokenId' in scope && calling?.run !== undefined) roots.add(calling.rootRunId);
+        else admissions.stop(admitted, reason);
+      }
+      return [...roots];
     },
     abortAll() {
-      for (const { controller } of present.members()) controller.abort(new AppError('unavailable', 'The daemon is stopping'));
+      for (const admitted of admissions.members()) admissions.stop(admitted, new AppError('unavailable', 'The daemon is stopping'));
     },
   };
+}
+
+/** A turn that was stopped says by what. */
+function withReason(result: TurnResult, stoppedBy: AppError | undefined): TurnResult {
+  const { finishReason, failure } = result;
+  return stoppedBy === undefined || finishReason !== 'aborted' || failure === undefined
+    ? result
+    : { ...result, failure: { ...failure, message: stoppedBy.message } };
 }
 
 function callingTurn({ target, origin, background, durable }: Run, turnId: string): CallingTurn {

@@ -68,7 +68,7 @@ test('a stop that cannot wait any longer tells an open stream so before it cuts 
   });
   await stopping.server.drain();
   expect(await response.text()).toMatch(
-    /"content":"a"[^]*data: {"error":{"message":"The turn was aborted","type":"server_error","param":null,"code":null}}\n\ndata: \[DONE\]\n\n$/,
+    /"content":"a"[^]*data: {"error":{"message":"The daemon is stopping","type":"server_error","param":null,"code":null}}\n\ndata: \[DONE\]\n\n$/,
   );
 });
 
@@ -153,9 +153,9 @@ describe('a turn', () => {
     await expect.poll(async () => (await client.call('gateway.status')).turns).toEqual({ running: 1, queued: 2 });
     await client.call('agents.update', { agentId: 'queuer', config: { model: 'mock/mock-other' } });
     await first;
+    await expect.poll(lastBody).toMatchObject({ model: 'mock-other' });
     await client.call('agents.suspend', { agentId: 'queuer' });
-    expect((await second).finishReason).toBe('stop');
-    expect(lastBody()).toMatchObject({ model: 'mock-other' });
+    expect((await second).finishReason).toBe('aborted');
     expect(await third).toMatchObject({ code: 'precondition_failed', message: 'Agent is suspended: queuer' });
   });
 

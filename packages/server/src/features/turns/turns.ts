@@ -17,6 +17,7 @@ import type { ConversationTarget, SessionsApi } from '../sessions/api.ts';
 import type { SkillsApi } from '../skills/api.ts';
 import type { Alongside, CompletionRequest, ConversationAddress, DurableOutcome, DurableTurn, Reenter, TurnOutcome, TurnsApi } from './api.ts';
 import { newId } from '../../kernel/ids.ts';
+import type { Admitted } from './admission.ts';
 import { createAttachments, mediaOf } from './attachments.ts';
 import { checkCompletion, fenceCompletion } from './completion.ts';
 import { type DurableDeps, DurableRun } from './durable.ts';
@@ -110,11 +111,9 @@ interface Conversing {
   readonly durable?: DurableRun;
 }
 
-export interface Turns extends Pick<Runs, 'rootTurn' | 'abortRoot'> {
+export interface Turns extends Pick<Runs, 'rootTurn' | 'abortRoot' | 'stop' | 'abortAll'> {
   readonly api: TurnsApi;
   readonly reenter: Reenter;
-  /** Aborts what still runs; used when the time to drain is over. */
-  abortAll(): void;
 }
 
 export function createTurns(deps: TurnsDeps): Turns {
@@ -131,7 +130,8 @@ export function createTurns(deps: TurnsDeps): Turns {
   }
 
   /** A turn whose messages are kept; the caller holds the conversation's lane. */
-  async function converse(turn: Conversing, call: CallContext, sink: TurnSink | undefined): Promise<TurnOutcome> {
+  async function converse(turn: Conversing, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
+    const { call } = admitted;
     const { target, agent, models, message, attached, background, durable } = turn;
     const authority = background?.begunBy ?? durable?.turn.authority ?? turn.origin;
     const light = durable?.turn.lightContext === true;
@@ -186,7 +186,7 @@ export function createTurns(deps: TurnsDeps): Turns {
         alongside: turn.alongside,
         durable,
       },
-      call,
+      admitted,
       sink,
     );
     deps.noticeMessages();
@@ -195,10 +195,20 @@ export function createTurns(deps: TurnsDeps): Turns {
     return outcome;
   }
 
+  /** Runs in the lane of the conversation, as a turn that can be stopped from here on. */
+  function inLane<T>(
+    place: Omit<Parameters<TurnsDeps['inLane']>[0], 'signal'>,
+    call: CallContext,
+    run: (admitted: Admitted) => Promise<T>,
+  ): Promise<T> {
+    return runs.admit({ agentId: place.agent.id, conversationRef: place.target.ref }, call, (admitted) =>
+      deps.inLane({ ...place, signal: admitted.controller.signal }, () => run(admitted)),
+    );
+  }
+
   const reenter: Reenter = async ({ target, begunBy, chain, rootRunId, take }, call) => {
     refuseAfterCrashes();
-    const admitted = deps.agents.usable(target.agentId, call);
-    return deps.inLane({ target, agent: admitted, kept: true, signal: call.signal }, async () => {
+    return inLane({ target, agent: deps.agents.usable(target.agentId, call), kept: true }, call, async (admitted) => {
       const agent = deps.agents.usable(target.agentId, call);
       const models = modelsFor(agent, deps.models);
       const news = take();
@@ -210,54 +220,58 @@ export function createTurns(deps: TurnsDeps): Turns {
       };
       return converse(
         { target, agent, models, message, attached: [], origin: 'background', background: { begunBy, chain, rootRunId }, alongside },
-        call,
+        admitted,
         undefined,
       );
     });
   };
 
   /** Waits for the lane of a piece of work; `admit` gives its agent as it is by then. */
-  function inLaneOf<T>({ target, origin }: Pick<DurableTurn, 'target' | 'origin'>, call: CallContext, run: (admit: () => Agent) => Promise<T>) {
+  function inLaneOf<T>(
+    { target, origin }: Pick<DurableTurn, 'target' | 'origin'>,
+    call: CallContext,
+    run: (admitted: Admitted, admit: () => Agent) => Promise<T>,
+  ) {
     refuseAfterCrashes();
     const agent = deps.agents.usable(target.agentId, call);
     const delegated = origin === 'subagent' || origin === 'graph';
-    return deps.inLane({ target, agent, kept: true, signal: call.signal, delegated }, () => run(() => deps.agents.usable(target.agentId, call)));
+    return inLane({ target, agent, kept: true, delegated }, call, (admitted) => run(admitted, () => deps.agents.usable(target.agentId, call)));
   }
 
-  async function converseDurably(turn: DurableTurn, agent: Agent, call: CallContext): Promise<DurableOutcome> {
+  async function converseDurably(turn: DurableTurn, agent: Agent, admitted: Admitted): Promise<DurableOutcome> {
     const { target, origin } = turn;
     const models = modelsForOperation(agent, deps.models, turn);
     const { ref: conversationRef, sessionKey, agentId, principalId } = target;
-    const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: call.traceId };
-    const run = await DurableRun.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, call);
+    const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: admitted.call.traceId };
+    const run = await DurableRun.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, admitted);
     if (!run.isResumed && origin !== 'heartbeat') await deps.applyResetPolicy(target, agent);
     const conversing = { target, agent, models, message: turn.message, attached: [], origin, durable: run };
-    return run.ended(await converse(conversing, { ...call, signal: run.signal }, undefined));
+    return run.ended(await converse(conversing, admitted, undefined));
   }
 
   const api: TurnsApi = {
-    durable: async (turn, call) => inLaneOf(turn, call, (admit) => converseDurably(turn, admit(), call)),
+    durable: async (turn, call) => inLaneOf(turn, call, (admitted, admit) => converseDurably(turn, admit(), admitted)),
 
     tell: async (turn, take, call) =>
-      inLaneOf(turn, call, async (admit) => {
+      inLaneOf(turn, call, async (admitted, admit) => {
         const news = await take();
-        return news === undefined ? undefined : converseDurably({ ...turn, ...news }, admit(), call);
+        return news === undefined ? undefined : converseDurably({ ...turn, ...news }, admit(), admitted);
       }),
 
     async execute({ message, address, origin = 'rpc', locale, attachments: ids = [], alongside }, call, sink) {
       refuseAfterCrashes();
       const target = await deps.sessions.target(address, call);
-      const admitted = deps.agents.usable(target.agentId, call);
+      const asked = deps.agents.usable(target.agentId, call);
       const attached = ids.length === 0 ? [] : await attachments.find(ids, call);
       const modelsOf = (agent: Agent) => fit(modelsFor(agent, deps.models), mediaOf(attached), 'attachments');
       // Known before it waits: no model for what is attached.
-      if (attached.length > 0) modelsOf(admitted);
-      return deps.inLane({ target, agent: admitted, kept: true, signal: call.signal }, async () => {
+      if (attached.length > 0) modelsOf(asked);
+      return inLane({ target, agent: asked, kept: true }, call, async (admitted) => {
         // It may have waited: what was suspended, deleted or changed meanwhile holds for it too.
         const agent = deps.agents.usable(target.agentId, call);
         const models = modelsOf(agent);
         await deps.applyResetPolicy(target, agent);
-        return converse({ target, agent, models, message, attached, origin, locale, background: attendedRights, alongside }, call, sink);
+        return converse({ target, agent, models, message, attached, origin, locale, background: attendedRights, alongside }, admitted, sink);
       });
     },
 
@@ -265,10 +279,10 @@ export function createTurns(deps: TurnsDeps): Turns {
       refuseAfterCrashes();
       checkCompletion(request);
       const chosen = resolveTarget(request.model, deps.agents, deps.models, call.identity.agents);
-      const admitted = deps.agents.usable(chosen.agentId, call);
-      const target = await deps.sessions.target(completionAddress(request, admitted.id), call);
+      const named = deps.agents.usable(chosen.agentId, call);
+      const target = await deps.sessions.target(completionAddress(request, named.id), call);
       const { history = [], clientTools, options } = request;
-      const about = { agentId: admitted.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
+      const about = { agentId: named.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
       for (const { role, content } of request.messages)
         deps.inspect(content, { source: role === 'user' ? 'user_input' : 'external_content', ...about });
       const fenced = fenceCompletion(request, deps.fence);
@@ -284,16 +298,16 @@ export function createTurns(deps: TurnsDeps): Turns {
         const models = fit(candidates, mediaIn([...sent.history, ...sent.brought]), 'messages', asked);
         return { ...sent, agent, tools, models, system: [...deps.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
       };
-      const refreshing = deps.refreshPrompt(admitted);
+      const refreshing = deps.refreshPrompt(named);
       if (refreshing !== undefined) await refreshing;
-      const prepared = prepare(admitted);
-      return deps.inLane({ target, agent: admitted, kept: false, signal: call.signal }, async () => {
+      const prepared = prepare(named);
+      return inLane({ target, agent: named, kept: false }, call, async (admitted) => {
         // It may have waited for its agent's group: what was suspended, deleted or changed meanwhile holds for it too.
         const agent = deps.agents.usable(chosen.agentId, call);
-        if (agent !== admitted) await deps.refreshPrompt(agent);
-        const ready = agent === admitted ? prepared : prepare(agent);
+        if (agent !== named) await deps.refreshPrompt(agent);
+        const ready = agent === named ? prepared : prepare(agent);
         const room = ready.models[0]?.contextWindow ?? 0;
-        const remembering = deps.memory.recall({ ...about, question: fenced.userText, room, signal: call.signal }, agent.config, 'v1');
+        const remembering = deps.memory.recall({ ...about, question: fenced.userText, room, signal: admitted.call.signal }, agent.config, 'v1');
         return runs.run(
           {
             ...ready,
@@ -309,7 +323,7 @@ export function createTurns(deps: TurnsDeps): Turns {
             options,
             alongside: request.alongside,
           },
-          call,
+          admitted,
           sink,
         );
       });
@@ -323,6 +337,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     reenter,
     rootTurn: runs.rootTurn,
     abortRoot: runs.abortRoot,
+    stop: runs.stop,
     abortAll: runs.abortAll,
   };
 }

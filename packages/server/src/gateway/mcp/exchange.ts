@@ -12,8 +12,14 @@ export function toWebRequest(call: HttpCall): Request {
   return new Request('http://localhost/mcp', { method: call.incoming.method ?? 'POST', headers, signal: call.signal });
 }
 
+interface SendDeps {
+  readonly clock: Clock;
+  /** True of a stream that ends with the answers to its request; false of one that waits for news. */
+  readonly endsItself: boolean;
+}
+
 /** Sends what the protocol answers; resolves when it is complete or the client is gone. */
-export async function sendWebResponse(call: HttpCall, response: Response, clock: Clock): Promise<void> {
+export async function sendWebResponse(call: HttpCall, response: Response, { clock, endsItself }: SendDeps): Promise<void> {
   const { outgoing } = call;
   if (outgoing.destroyed || outgoing.writableEnded) {
     await response.body?.cancel();
@@ -25,7 +31,7 @@ export async function sendWebResponse(call: HttpCall, response: Response, clock:
   if (body === null) {
     call.writeHead(response.status);
     outgoing.end();
-  } else if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) await sendStream(call, response.status, body, clock);
+  } else if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) await sendStream(call, response.status, body, { clock, endsItself });
   else {
     const text = await response.text();
     call.setHeader('content-length', String(Buffer.byteLength(text)));
@@ -34,14 +40,17 @@ export async function sendWebResponse(call: HttpCall, response: Response, clock:
   }
 }
 
-async function sendStream(call: HttpCall, status: number, body: ReadableStream<Uint8Array>, clock: Clock): Promise<void> {
+async function sendStream(call: HttpCall, status: number, body: ReadableStream<Uint8Array>, { clock, endsItself }: SendDeps): Promise<void> {
   const { outgoing } = call;
   const reader = body.getReader();
   const leave = (): void => void reader.cancel().catch(() => {});
   outgoing.once('close', leave);
   call.streams = true;
+  call.endsItself = endsItself;
   // The protocol has no last words for a stream: what it waits for is ended with it.
   call.endStream = () => {
+    // The calls of a request are aborted with it, and their answers end it.
+    if (endsItself) return;
     leave();
     outgoing.end();
   };

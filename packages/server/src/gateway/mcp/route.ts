@@ -10,6 +10,8 @@ import { sendWebResponse } from './exchange.ts';
 /** As on `/rpc`. */
 const maxBatch = 50;
 const retryAfterMs = 5_000;
+/** How long aborted calls of a token that is gone may take to say so. */
+const lastWordsMs = 1_000;
 
 export interface McpRoute extends AsyncDisposable {
   readonly serve: (call: HttpCall) => Promise<void>;
@@ -75,8 +77,9 @@ export function createMcpRoute(deps: {
       if (Array.isArray(body)) payForBatch(body, tokenId);
       const { response, done } = await (await endpoint()).serve(call, body);
       try {
-        if (method === 'GET' || isListening(body)) waiting.add(call);
-        await sendWebResponse(call, response, deps.clock);
+        const endsItself = method !== 'GET' && !isListening(body);
+        if (!endsItself) waiting.add(call);
+        await sendWebResponse(call, response, { clock: deps.clock, endsItself });
       } finally {
         waiting.delete(call);
         done();
@@ -86,7 +89,9 @@ export function createMcpRoute(deps: {
       for (const call of waiting) call.cutStream(new AppError('unavailable', 'The server is shutting down'));
     },
     endToken(tokenId) {
-      void loading?.then((loaded) => loaded.endToken(tokenId)).catch(() => {});
+      if (loading === undefined) return;
+      // What its calls still answer, now that they are aborted, goes through its sessions.
+      deps.clock.after(lastWordsMs, () => void loading?.then((loaded) => loaded.endToken(tokenId)).catch(() => {}));
     },
     async [Symbol.asyncDispose]() {
       const loaded = await loading?.catch(() => undefined);

@@ -67,7 +67,10 @@ class ChatStream {
       if (!this.#writer.flush()) await this.#writer.drained();
     }
     // Who left does not wait for the end of the turn.
-    if (context.signal.aborted) throw new AppError('cancelled', 'The client left');
+    if (context.signal.aborted) {
+      const reason: unknown = context.signal.reason;
+      throw reason instanceof AppError ? reason : new AppError('cancelled', 'The client left');
+    }
     return turn.outcome;
   }
 

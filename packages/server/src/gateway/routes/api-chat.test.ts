@@ -196,7 +196,7 @@ describe('POST /api/chat/stream', () => {
     expect((await events.next()).value).toEqual({
       event: 'error',
       data: {
-        error: 'The token of this stream was revoked or has expired',
+        error: 'The token was revoked or has expired',
         code: 'unauthenticated',
         requestId: response.headers.get('x-request-id'),
       },

@@ -391,7 +391,7 @@ describe('a client that is slow or gone (B13)', () => {
     const response = await post(fixture.address + path, 'brief-secret-0123456789-abcdefghijkl', { model: 'm', messages: [user], stream: true });
     fixture.tokens.remove('brief');
     expect(await response.text()).toMatch(
-      /"content":"x"[^]*data: {"error":{"message":"The token of this stream was revoked or has expired","type":"authentication_error","param":null,"code":null}}\n\ndata: \[DONE\]\n\n$/,
+      /"content":"x"[^]*data: {"error":{"message":"The token was revoked or has expired","type":"authentication_error","param":null,"code":null}}\n\ndata: \[DONE\]\n\n$/,
     );
     await ended.promise;
   });

@@ -84,6 +84,11 @@ export class SocketSession {
     else if (withinMs !== undefined) this.#cancelClose ??= this.#deps.clock.after(withinMs, () => this.#close());
   }
 
+  /** Aborts the running calls, so that they fail with `reason`; their replies are still sent. */
+  abort(reason: AppError): void {
+    this.#gone?.abort(reason);
+  }
+
   /** Sends a ping, or cuts a peer that left the last one unanswered. One that still takes replies is alive. */
   ping(): void {
     if (!this.#alive && !this.#socket.isPaused) {

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { allows } from '@gatehouse/contract';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { TokensApi } from '../../features/tokens/api.ts';
+import { AppError } from '../../kernel/app-error.ts';
 import type { Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -63,7 +64,13 @@ export function createWebSocketDoor(deps: WebSocketDeps): WebSocketDoor {
   }
 
   deps.tokens.onRevoked((tokenId) => {
-    for (const session of sessions) if (session.tokenId === tokenId) session.finish(4001, 'Unauthorized', 2_000);
+    // A token that is merely rotated goes on with what it has begun; its next socket needs the new secret.
+    const isGone = deps.tokens.current(tokenId) === undefined;
+    for (const session of sessions) {
+      if (session.tokenId !== tokenId) continue;
+      if (isGone) session.abort(new AppError('unauthenticated', 'The token was revoked or has expired'));
+      session.finish(4001, 'Unauthorized', isGone ? 2_000 : undefined);
+    }
   });
 
   function open(socket: WebSocket, identity: Identity, remoteAddress: string): void {

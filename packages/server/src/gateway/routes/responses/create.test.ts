@@ -253,7 +253,7 @@ describe('the end of a turn', () => {
     ]);
     expect(final).toMatchObject({
       status: 'failed',
-      error: { code: 'server_error', message: 'The token of this stream was revoked or has expired' },
+      error: { code: 'server_error', message: 'The token was revoked or has expired' },
     });
   });
 

@@ -1,0 +1,44 @@
+import * as z from 'zod';
+import { method } from '../method.ts';
+import { AgentId, ConversationRef } from '../shared/session.ts';
+import { RootRunId } from '../shared/sub-agent.ts';
+import { EpochMs } from '../shared/turn.ts';
+
+const id = 'cmd_00000000-0000-7000-8000-000000000001';
+
+/** A command of `exec`, or a tool call, that runs without a turn that waits for it. */
+export const BackgroundItem = z
+  .strictObject({
+    id: z.string().min(1).max(64),
+    kind: z.enum(['command', 'call']).describe('`command`: started by `exec` with `background`; `call`: a tool call that outlasted its turn.'),
+    agentId: AgentId,
+    conversationRef: ConversationRef,
+    rootRunId: RootRunId.describe('`run.kill` and `lease.revoke` of this root end it.'),
+    runId: z.string().optional().describe('The sub-agent run that started it.'),
+    description: z.string().describe('The command line, or the tool and what it was called for.'),
+    startedAt: EpochMs,
+  })
+  .meta({ id: 'BackgroundItem' });
+export type BackgroundItem = z.output<typeof BackgroundItem>;
+
+export const background = {
+  'background.list': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists commands and tool calls that run in the background, the newest first: those of the caller, of everybody for an admin.',
+    params: z.strictObject({ agentId: AgentId.optional() }),
+    result: z.strictObject({ items: z.array(BackgroundItem), total: z.int().min(0).describe('Length of `items`.') }),
+    examples: [{ params: {}, result: { items: [], total: 0 } }],
+    since: '0.1.0',
+  }),
+  'background.stop': method({
+    scope: 'rpc',
+    risk: 'destructive',
+    summary: 'Stops a command with all its processes, or a tool call, that runs in the background.',
+    params: z.strictObject({ id: z.string().min(1).max(64) }),
+    result: z.strictObject({ id: z.string(), stopped: z.literal(true) }),
+    errors: ['not_found'],
+    examples: [{ params: { id }, result: { id, stopped: true } }],
+    since: '0.1.0',
+  }),
+};

@@ -1,0 +1,50 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Elapsed } from '../../ui/elapsed.tsx';
+import { Badge, Button } from '../../ui/parts.tsx';
+import { shortId } from './words.ts';
+
+/** Commands and tool calls in the background; absent while there are none. */
+export function BackgroundList({ onDone, onError }: { readonly onDone: (words: string) => void; readonly onError: (error: unknown) => void }) {
+  const { client } = useSession();
+  const [busy, setBusy] = useState<string>();
+  const { data, reload } = useLoad('background', (signal) => client.call('background.list', {}, { signal }));
+  if (data === undefined || data.total === 0) return null;
+  const stop = (id: string): void => {
+    setBusy(id);
+    onError(undefined);
+    client
+      .call('background.stop', { id })
+      .then(() => onDone(`Stopped ${shortId(id)}.`), onError)
+      .finally(() => {
+        setBusy(undefined);
+        reload();
+      });
+  };
+  return (
+    <section aria-label="In the background">
+      <h2>In the background</h2>
+      <ul className="rows">
+        {data.items.map(({ id, agentId, kind, description, rootRunId, startedAt }) => (
+          <li key={id} className="row">
+            <div className="row-main">
+              <span className="row-title mono">{description}</span>
+              <p className="hint mono run-id">{rootRunId}</p>
+            </div>
+            <div className="row-facts">
+              <span>{agentId}</span>
+              <Elapsed fromMs={startedAt} toMs={undefined} />
+              <Badge tone="neutral">{kind}</Badge>
+            </div>
+            <div className="actions">
+              <Button small label={`Stop ${shortId(id)}`} disabled={busy !== undefined} onClick={() => stop(id)}>
+                Stop
+              </Button>
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
