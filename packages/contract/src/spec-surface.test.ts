@@ -20,6 +20,8 @@ const beyondSpec = new Set([
   'inbox.list',
   'inbox.markRead',
   'run.list',
+  'background.list',
+  'background.stop',
   'graph.answer',
 ]);
 /** Events of ours that the specification does not name. */

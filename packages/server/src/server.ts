@@ -134,6 +134,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       config: config.autonomy,
       agents: agents.api,
       mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: costOfCall('nano', need, need.maxOutputTokens) }),
+      turns: () => turns.rootTurns(),
       turnOf: (rootRunId) => turns.rootTurn(rootRunId) ?? stops.backgroundRoot(rootRunId),
       deliver: escalate,
       announceMessage: (message) => schedule.inbox.announce(message),

@@ -139,6 +139,17 @@ describe('tokens.revoke', () => {
   });
 });
 
+test('run.kill: a turn that delegated nothing is listed while it runs, and ends', async () => {
+  const turn = server.client.call('agent.execute', { message: 'Work' });
+  await atWork();
+  const rootRunId = calls[0]?.call.agentCaller?.turn?.rootRunId ?? '';
+  expect(await server.client.call('run.list', { state: 'active', limit: 1 })).toMatchObject({ runs: [{ rootRunId, state: 'active' }], hasMore: false });
+  expect(await (await server.as(['rpc'])).call('run.list', {})).toMatchObject({ runs: [], total: 0 });
+  expect(await server.client.call('run.kill', { rootRunId })).toEqual({ killed: 1 });
+  expect(await turn).toMatchObject({ finishReason: 'aborted', failure: { message: 'The run was killed' } });
+  expect((await server.client.call('run.list', {})).runs).toMatchObject([{ rootRunId, state: 'revoked' }]);
+});
+
 test('agents.suspend: running turns end and new ones are refused, until it is resumed', async () => {
   const turn = server.client.call('agent.execute', { agentId: 'spare', message: 'Work' });
   const queued = server.client.call('agent.execute', { agentId: 'spare', message: 'Work' }).catch((error: unknown) => error);

@@ -16,7 +16,7 @@ import { keepAlive } from './keep-alive.ts';
 import { beginLease, findBearer, findLease, type LeaseRow } from './lease-store.ts';
 import { type Amount, LiveRoots } from './live-roots.ts';
 import { readRoot, recoverRoots } from './life-store.ts';
-import { type AutonomyMethods, createAutonomyMethods, type RunningTurn } from './methods.ts';
+import { type AutonomyMethodDeps, type AutonomyMethods, createAutonomyMethods, type RunningTurn } from './methods.ts';
 import { capsOfProfile, evictedProfile, parseCaps } from './profiles.ts';
 import { type CallNeed, RootBudget } from './root-budget.ts';
 import { createTokenStop } from './stop-token.ts';
@@ -31,6 +31,8 @@ export interface AutonomyDeps {
   readonly agents: AgentsApi;
   /** The most that a model call may cost. */
   readonly mostOf: (need: CallNeed) => Amount;
+  /** Turns that run and are no sub-agent's, the newest first. */
+  readonly turns: AutonomyMethodDeps['turns'];
   /** The turn of a root, while it runs. */
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
   /** Delivers into the inbox. */
@@ -177,7 +179,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     hasTurn: (rootRunId) => deps.turnOf(rootRunId) !== undefined,
   });
 
-  const methods = createAutonomyMethods({ ...deps, stopped, stops, revocations, profileOf });
+  const methods = createAutonomyMethods({ ...deps, roots, stopped, stops, revocations, profileOf });
   return {
     api,
     turns,

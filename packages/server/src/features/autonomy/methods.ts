@@ -12,6 +12,7 @@ import type { RootEntry, RootStop } from './api.ts';
 import type { AutonomyConfig } from './config.ts';
 import { evictedProfile } from './profiles.ts';
 import { listRoots, type RootRow } from './list-store.ts';
+import type { LiveRoots } from './live-roots.ts';
 import { evict, kill, revoke } from './stop-store.ts';
 
 /** A turn as it runs now. */
@@ -26,6 +27,9 @@ export interface AutonomyMethodDeps {
   readonly log: Log;
   readonly config: AutonomyConfig;
   readonly agents: AgentsApi;
+  readonly turns: () => readonly (RunningTurn & { readonly rootRunId: string; readonly startedAtMs: number })[];
+  /** Those that delegated something, and so have rows. */
+  readonly roots: Pick<LiveRoots, 'has'>;
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
   /** What the decisions are made by; grows here after each commit. */
   readonly stopped: { readonly roots: Set<string>; readonly leases: Set<string>; readonly evicted: Set<string> };
@@ -50,6 +54,27 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
     const turn = deps.turnOf(rootRunId);
     const agent = turn === undefined ? undefined : deps.agents.find(turn.agentId);
     return turn === undefined || agent === undefined ? undefined : { ...turn, profile: deps.profileOf(agent, rootRunId) };
+  }
+
+  const hasRow = (rootRunId: string) => deps.roots.has(rootRunId) || stopped.roots.has(rootRunId) || stopped.evicted.has(rootRunId);
+
+  function shownTurn({ rootRunId, agentId, origin, conversationRef, startedAtMs }: ReturnType<AutonomyMethodDeps['turns']>[number]) {
+    const agent = deps.agents.find(agentId);
+    return {
+      rootRunId,
+      agentId,
+      origin,
+      conversationRef,
+      profile: agent === undefined ? deps.config.profile : deps.profileOf(agent, rootRunId),
+      evicted: stopped.evicted.has(rootRunId),
+      state: 'active' as const,
+      startedAt: startedAtMs,
+      heartbeatAt: clock.now(),
+      runs: { open: 0, completed: 0, failed: 0 },
+      graphs: 0,
+      tokens: 0,
+      cost: 0,
+    };
   }
 
   async function stopAll(rootRunId: string, how: RootStop): Promise<number> {
@@ -108,14 +133,22 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
 
     async 'run.list'({ state, offset, limit }, call) {
       const { identity, agentCaller } = call;
+      const principalId = isAdmin(call) ? null : ownerOf(call);
+      const agentIds = agentCaller === undefined ? (identity.agents ?? null) : [agentCaller.agentId];
+      // A turn that delegated nothing has no row: it comes first, while it runs.
+      const isVisible = (turn: RunningTurn) =>
+        (principalId === null || turn.principalId === principalId) && (agentIds === null || agentIds.includes(turn.agentId));
+      const plain = state !== undefined && state !== 'active' ? [] : deps.turns().filter((turn) => !hasRow(turn.rootRunId) && isVisible(turn));
+      const live = plain.slice(offset, offset + limit).map(shownTurn);
       const { rows, total } = await db.read(listRoots, {
-        principalId: isAdmin(call) ? null : ownerOf(call),
-        agentIds: agentCaller === undefined ? (identity.agents ?? null) : [agentCaller.agentId],
+        principalId,
+        agentIds,
         state: state ?? null,
-        offset,
-        limit,
+        offset: Math.max(0, offset - plain.length),
+        limit: limit - live.length,
       });
-      return { runs: rows.map(shown), total, offset, limit, hasMore: offset + rows.length < total };
+      const runs = [...live, ...rows.map(shown)];
+      return { runs, total: plain.length + total, offset, limit, hasMore: offset + runs.length < plain.length + total };
     },
   };
 }

@@ -17,7 +17,7 @@ export interface Admitted {
   /** Why it was stopped; undefined while it was not, and when its caller left. */
   stoppedBy: AppError | undefined;
   /** Present while it runs. */
-  running: { readonly turn: Run; readonly calling: CallingTurn } | undefined;
+  running: { readonly turn: Run; readonly calling: CallingTurn; readonly startedAtMs: number } | undefined;
 }
 
 export interface Admissions {

@@ -73,14 +73,24 @@ export interface Run {
   readonly durable?: DurableRun | undefined;
 }
 
+/** A turn that runs, and stands at the root of what it sets going. */
+export interface RootTurn {
+  readonly rootRunId: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly conversationRef: string;
+  readonly origin: TurnOrigin;
+  readonly startedAtMs: number;
+}
+
 export interface Runs extends Pick<Admissions, 'admit'> {
   /** Runs one turn, commits it and announces it; the caller holds the conversation's lane. Rejects when its token was revoked meanwhile. */
   run(turn: Run, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome>;
   running(): number;
   /** A turn that stands at the root of what it set going, while it runs. */
-  rootTurn(
-    rootRunId: string,
-  ): { readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly origin: TurnOrigin } | undefined;
+  rootTurn(rootRunId: string): RootTurn | undefined;
+  /** The turns that run and are no sub-agent's, the newest first. */
+  rootTurns(): readonly RootTurn[];
   /** Aborts the turns of a root that are no sub-agent's: those are ended by whoever runs them, after their ends are committed. */
   abortRoot(rootRunId: string, reason: AppError): void;
   /**
@@ -103,7 +113,7 @@ export function createRuns(deps: RunDeps): Runs {
     const turnId = durable?.start.id ?? newId('tn');
     const startedAtMs = durable?.start.startedAtMs ?? deps.clock.now();
     const calling = callingTurn(turn, turnId);
-    admitted.running = { turn, calling };
+    admitted.running = { turn, calling, startedAtMs };
     count += 1;
     try {
       const beginning = deps.autonomy.begin(calling);
@@ -207,6 +217,19 @@ export function createRuns(deps: RunDeps): Runs {
     }
   }
 
+  const rootTurns = (): readonly RootTurn[] =>
+    admissions
+      .members()
+      .flatMap(({ running }) => {
+        if (running === undefined || running.calling.run !== undefined) return [];
+        const { turn, calling, startedAtMs } = running;
+        const { target, agent, origin } = turn;
+        return [
+          { rootRunId: calling.rootRunId, agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, origin, startedAtMs },
+        ];
+      })
+      .toSorted((a, b) => b.startedAtMs - a.startedAtMs);
+
   const ofRoot = (rootRunId: string) =>
     admissions.members().filter(({ running }) => running?.calling.rootRunId === rootRunId && running.calling.run === undefined);
 
@@ -214,12 +237,8 @@ export function createRuns(deps: RunDeps): Runs {
     admit: admissions.admit,
     run,
     running: () => count,
-    rootTurn(rootRunId) {
-      const turn = ofRoot(rootRunId)[0]?.running?.turn;
-      if (turn === undefined) return undefined;
-      const { target, agent, origin } = turn;
-      return { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, origin };
-    },
+    rootTurn: (rootRunId) => rootTurns().find((turn) => turn.rootRunId === rootRunId),
+    rootTurns,
     abortRoot(rootRunId, reason) {
       for (const admitted of ofRoot(rootRunId)) admissions.stop(admitted, reason);
     },

@@ -111,7 +111,7 @@ interface Conversing {
   readonly durable?: DurableRun;
 }
 
-export interface Turns extends Pick<Runs, 'rootTurn' | 'abortRoot' | 'stop' | 'abortAll'> {
+export interface Turns extends Pick<Runs, 'rootTurn' | 'rootTurns' | 'abortRoot' | 'stop' | 'abortAll'> {
   readonly api: TurnsApi;
   readonly reenter: Reenter;
 }
@@ -336,6 +336,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     api,
     reenter,
     rootTurn: runs.rootTurn,
+    rootTurns: runs.rootTurns,
     abortRoot: runs.abortRoot,
     stop: runs.stop,
     abortAll: runs.abortAll,
