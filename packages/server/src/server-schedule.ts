@@ -55,7 +55,15 @@ export function createSchedule(deps: ScheduleDeps) {
   /** What models are reached with; keys come from the environment as well. */
   const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
   const durable = building.use(
-    createDurable({ db, clock, log: log.module('durable'), bootId, endWork, maxWaitMs: options.config.durable.maxWaitMs }),
+    createDurable({
+      db,
+      clock,
+      log: log.module('durable'),
+      bootId,
+      endWork,
+      maxWaitMs: options.config.durable.maxWaitMs,
+      isSuspended: (agentId) => agents.find(agentId)?.suspended === true,
+    }),
   );
   const inbox = createInbox({ db, bus, clock });
   const heartbeatKey = options.installKey.derive('heartbeat');
@@ -122,6 +130,11 @@ export function createSchedule(deps: ScheduleDeps) {
     agentChanged(agentId: string): void {
       heartbeat.agentChanged(agentId);
       cron.agentChanged(agentId);
+      if (agents.find(agentId)?.suspended !== false) return;
+      // Not waited for: what a failure leaves is found by a later look.
+      void durable.api
+        .resumeWaiting({ kind: 'agent', subject: agentId })
+        .catch((error: unknown) => log.module('durable').error({ err: error, agentId }, 'Work of a resumed agent could not be resumed'));
     },
     tools: cron.tools,
     /** After all handlers are there, and before the doors are open. */

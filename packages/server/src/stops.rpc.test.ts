@@ -143,7 +143,10 @@ test('run.kill: a turn that delegated nothing is listed while it runs, and ends'
   const turn = server.client.call('agent.execute', { message: 'Work' });
   await atWork();
   const rootRunId = calls[0]?.call.agentCaller?.turn?.rootRunId ?? '';
-  expect(await server.client.call('run.list', { state: 'active', limit: 1 })).toMatchObject({ runs: [{ rootRunId, state: 'active' }], hasMore: false });
+  expect(await server.client.call('run.list', { state: 'active', limit: 1 })).toMatchObject({
+    runs: [{ rootRunId, state: 'active' }],
+    hasMore: false,
+  });
   expect(await (await server.as(['rpc'])).call('run.list', {})).toMatchObject({ runs: [], total: 0 });
   expect(await server.client.call('run.kill', { rootRunId })).toEqual({ killed: 1 });
   expect(await turn).toMatchObject({ finishReason: 'aborted', failure: { message: 'The run was killed' } });
@@ -160,6 +163,20 @@ test('agents.suspend: running turns end and new ones are refused, until it is re
   await server.client.call('agents.resume', { agentId: 'spare' });
   server.provider.queue({ text: 'Back.' });
   expect(await server.client.call('agent.execute', { agentId: 'spare', message: 'Hello' })).toMatchObject({ response: 'Back.' });
+});
+
+test('agents.suspend: accepted work waits for the resume, without an attempt', async () => {
+  server.provider.queue({ text: 'Ready.' });
+  const { conversationRef } = await server.client.call('agent.execute', { agentId: 'spare', message: 'Begin' });
+  const turn = server.client.call('agent.execute', { conversationRef, message: 'Work' });
+  await atWork();
+  await server.client.call('session.send', { conversationRef, text: 'Later, please', mode: 'fire-and-forget' });
+  const deliveries = () => server.client.call('session.history', { conversationRef });
+  await server.client.call('agents.suspend', { agentId: 'spare' });
+  await turn;
+  server.provider.setAnswer(() => ({ text: 'Now.' }));
+  await server.client.call('agents.resume', { agentId: 'spare' });
+  await expect.poll(async () => (await deliveries()).messages.at(-1)?.content, { timeout: 15_000 }).toBe('Now.');
 });
 
 describe.skipIf(findCommand('bwrap') === undefined)('commands in the background', () => {

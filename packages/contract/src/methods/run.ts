@@ -36,7 +36,8 @@ export const run = {
   'run.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists root runs, the newest first: those of the caller, of everybody for an admin. A turn that delegated nothing is listed while it runs.',
+    summary:
+      'Lists root runs, the newest first: those of the caller, of everybody for an admin. A turn that delegated nothing is listed while it runs.',
     params: z.strictObject({
       state: z.enum(rootRunStates).optional(),
       ...pageParams({ defaultLimit: 50, maxLimit: 200 }),

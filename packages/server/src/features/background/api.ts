@@ -23,5 +23,7 @@ export interface BackgroundApi extends BackgroundTasks {
   /** The token opens nothing any more: its calls are stopped, and nobody is told. */
   dropToken(tokenId: string): void;
   /** The turn that began a call of this root, while the call runs. */
-  rootTurn(rootRunId: string): { readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly origin: TurnOrigin } | undefined;
+  rootTurn(
+    rootRunId: string,
+  ): { readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly origin: TurnOrigin } | undefined;
 }

@@ -86,7 +86,7 @@ export function createCron(deps: CronDeps): Cron {
     setBack: () => realign({ db, clock, log, staggerWindowMs }),
   });
   const { reset, rollForward } = createReset({ db, bus, clock, bootId, states, reconcile: reconcileFor, poke: () => scheduler.poke() });
-  deps.durable.handle(cronWork, runner.handler, { ...running, gaveUp: runner.gaveUp });
+  deps.durable.handle(cronWork, runner.handler, { ...running, handlesSuspension: true, gaveUp: runner.gaveUp });
 
   async function beginDue(row: JobRow): Promise<string | undefined> {
     const job = parseJob(row);

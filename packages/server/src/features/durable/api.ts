@@ -38,12 +38,12 @@ export interface WorkClaim {
 
 /** What an item waits for without an attempt, a lease or a slot. */
 export interface WorkWait {
-  readonly kind: 'provider' | 'approval';
+  readonly kind: 'provider' | 'approval' | 'agent';
   /** The end of the wait. */
   readonly untilMs: number;
   /** When to look again; at the end when absent. */
   readonly lookAtMs?: number;
-  /** What it waits for, for `resumeWaiting`: `provider/model`, or the id of an approval. */
+  /** What it waits for, for `resumeWaiting`: `provider/model`, the id of an approval, or that of a suspended agent. */
   readonly subject?: string;
   /** The provider's own sentence: for owners only. */
   readonly cause?: string;
@@ -98,6 +98,8 @@ export interface WorkLimits {
   /** Items of the kind that run at once. */
   readonly concurrency: number;
   readonly maxAttempts: number;
+  /** The handler decides what becomes of the work of a suspended agent; otherwise the item waits until the agent is resumed. */
+  readonly handlesSuspension?: true;
   /**
    * Called for work that is given up without its handler, so that the feature can write down what became of it; it may
    * settle the item in the same transaction. `errorKind` is that of the last try, or `too_many_resumes`.

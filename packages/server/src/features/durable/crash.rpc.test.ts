@@ -104,9 +104,9 @@ test('a turn that is stopped inside a tool that runs once is marked unknown, and
 });
 
 test.each([
-  ['is suspended', (server: TestServer) => server.client.call('agents.suspend', { agentId: 'scout' })],
-  ['is deleted', (server: TestServer) => server.client.call('agents.delete', { agentId: 'scout' })],
-])('what a stop cut off inside a tool that runs once is unknown also when its agent %s meanwhile, and is not asked for again', async (_, end) => {
+  ['is suspended', "UPDATE agent SET suspended = 1 WHERE id = 'scout'"],
+  ['is deleted', "DELETE FROM agent WHERE id = 'scout'"],
+])('what a stop cut off inside a tool that runs once is unknown also when its agent %s meanwhile, and is not asked for again', async (_, change) => {
   {
     await using server = await start();
     const config = { model: 'mock/mock-fast', tools: { allow: ['charge'] }, heartbeat: { enabled: true } };
@@ -118,8 +118,9 @@ test.each([
     server.provider.setAnswer(() => ({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }));
     await server.client.call('heartbeat.trigger', { agentId: 'scout' });
     await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
-    await end(server);
   }
+  // While the daemon runs, both would abort the turn.
+  rows(change);
   await using server = await start();
   const states = () => rows(`SELECT state FROM work_item WHERE kind = 'heartbeat'`);
   await expect.poll(states, { timeout: 5_000 }).toEqual([{ state: 'unknown' }]);
@@ -144,8 +145,8 @@ test('a run of a job that a stop cut off inside a tool that runs once is unknown
     server.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] });
     await server.client.call('cron.run', { jobName: 'charge', agentId: 'scout' });
     await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
-    await server.client.call('agents.suspend', { agentId: 'scout' });
   }
+  rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
   await using server = await start();
   await expect
     .poll(async () => (await server.client.call('cron.runs', { jobName: 'charge', agentId: 'scout' })).runs[0], { timeout: 5_000 })
@@ -191,8 +192,8 @@ test('a sub-agent that a stop cut off inside a tool that runs once is unknown al
     server.provider.setAnswer(() => ({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }));
     await server.client.call('graph.execute', { nodes: [{ node_id: 'pay', task: 'Charge', agent: 'scout' }] });
     await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
-    await server.client.call('agents.suspend', { agentId: 'scout' });
   }
+  rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
   await using server = await start();
   await expect
     .poll(() => rows('SELECT state, error_kind FROM sub_agent_run'), { timeout: 5_000 })

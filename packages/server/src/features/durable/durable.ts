@@ -3,7 +3,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
+import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome, WorkWait } from './api.ts';
 import {
   claimWork,
   nextWorkAt,
@@ -29,6 +29,7 @@ export interface DurableDeps {
   readonly endWork: Operation<Settlement, boolean>;
   /** `durable.maxWaitMs`; 24 hours when absent. */
   readonly maxWaitMs?: number;
+  readonly isSuspended?: (agentId: string) => boolean;
 }
 
 export interface Durable extends AsyncDisposable {
@@ -66,7 +67,7 @@ interface Held {
 }
 
 /** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
-export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000 }: DurableDeps): Durable {
+export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000, isSuspended = () => false }: DurableDeps): Durable {
   const kinds = new Map<string, Kind>();
   const held = new Map<string, Held>();
   let isStarted = false;
@@ -151,7 +152,8 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
     if (item.resumes > maxResumes) return giveUp(limits, item, 'too_many_resumes');
     let outcome: WorkOutcome;
     try {
-      outcome = await handler(item, signal);
+      // What an earlier owner left is looked at by its handler: it may have to end as unknown.
+      outcome = (item.resumed ? undefined : untilResumed(limits, item)) ?? (await handler(item, signal));
     } catch (error) {
       if (!signal.aborted) log.error({ err: error, workId: item.id, kind: item.kind }, 'A piece of work failed unexpectedly');
       outcome = { retryAfterMs: backoff(item.attempts), errorKind: error instanceof AppError ? error.code : 'internal' };
@@ -162,6 +164,8 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
       await db.write(releaseWork, claimOf(item));
       return false;
     }
+    // What a suspended agent refused is no failed try.
+    if ('retryAfterMs' in outcome) outcome = untilResumed(limits, item) ?? outcome;
     if ('wait' in outcome) {
       await db.write(suspendWork, { ...claimOf(item), wait: outcome.wait, atMs: clock.now() });
       return false;
@@ -171,6 +175,12 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
     const waitMs = Math.min(longestRetryMs, Math.max(0, outcome.retryAfterMs));
     await db.write(returnWork, { ...claimOf(item), errorKind: outcome.errorKind, notBeforeMs: clock.now() + waitMs });
     return false;
+  }
+
+  /** The wait of work whose agent is suspended; looked at again from time to time, for as long as it is. */
+  function untilResumed({ handlesSuspension }: WorkLimits, { agentId }: WorkItem): { readonly wait: WorkWait } | undefined {
+    if (agentId === null || handlesSuspension === true || !isSuspended(agentId)) return undefined;
+    return { wait: { kind: 'agent', subject: agentId, untilMs: clock.now() + maxWaitMs, cause: 'The agent is suspended' } };
   }
 
   async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<boolean> {

@@ -116,7 +116,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       plan(state.agentId);
     },
   });
-  deps.durable.handle(beatKind, beats.handler, { concurrency, maxAttempts: 1, gaveUp: beats.gaveUp });
+  deps.durable.handle(beatKind, beats.handler, { concurrency, maxAttempts: 1, handlesSuspension: true, gaveUp: beats.gaveUp });
 
   /** Sets when an agent beats next; nothing while it is off, suspended or stopped. */
   function plan(agentId: string): void {

@@ -65,7 +65,8 @@ export class Scripts implements ScriptCalls {
         const lease = await deps.autonomy.leaseOf(this.digestOf(bearer));
         return lease === undefined ? undefined : this.#active.get(lease.id);
       },
-      isDenied: (script, { method, tool }) => (isDeniedMethod(method) && !this.#isTrusted(script, method)) || (tool !== undefined && isDeniedTool(tool)),
+      isDenied: (script, { method, tool }) =>
+        (isDeniedMethod(method) && !this.#isTrusted(script, method)) || (tool !== undefined && isDeniedTool(tool)),
       refuseOrigin: (script, asked) => this.#refuseOrigin(script, asked),
       needs: ({ method, tool }) => {
         if (method === toolMethod) return tool === undefined ? undefined : capabilityOf(tool);

@@ -144,10 +144,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       forget();
       const own = [...commands.values()].filter(({ owner }) => owner.agentId === agentId && owner.principalId === principalId);
       return {
-        content:
-          own.length === 0
-            ? '(no commands in the background)'
-            : own.map((each) => `${summary(each)}: ${lineOf(each)}`).join('\n'),
+        content: own.length === 0 ? '(no commands in the background)' : own.map((each) => `${summary(each)}: ${lineOf(each)}`).join('\n'),
         outside: { source: 'command output' },
       };
     },

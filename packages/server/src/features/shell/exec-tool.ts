@@ -71,8 +71,11 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
       const spec = await specOf(deps, agent, args, context);
       if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command began');
       const turn = context.call.agentCaller?.turn;
-      if (args.background && turn !== undefined && deps.isStopped(turn)) throw new AppError('cancelled', 'The run was stopped before the command began');
-      return args.background ? background.begin(jail, spec, args.stdin, belongingOf(context)) : runToEnd(deps.clock, jail, spec, args, context.signal);
+      if (args.background && turn !== undefined && deps.isStopped(turn))
+        throw new AppError('cancelled', 'The run was stopped before the command began');
+      return args.background
+        ? background.begin(jail, spec, args.stdin, belongingOf(context))
+        : runToEnd(deps.clock, jail, spec, args, context.signal);
     },
   };
 }

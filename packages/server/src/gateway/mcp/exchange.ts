@@ -31,7 +31,8 @@ export async function sendWebResponse(call: HttpCall, response: Response, { cloc
   if (body === null) {
     call.writeHead(response.status);
     outgoing.end();
-  } else if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) await sendStream(call, response.status, body, { clock, endsItself });
+  } else if (response.headers.get('content-type')?.startsWith('text/event-stream') === true)
+    await sendStream(call, response.status, body, { clock, endsItself });
   else {
     const text = await response.text();
     call.setHeader('content-length', String(Buffer.byteLength(text)));
