@@ -86,7 +86,7 @@ export class SocketSession {
 
   /** Aborts the running calls, so that they fail with `reason`; their replies are still sent. */
   abort(reason: AppError): void {
-    this.#gone?.abort(reason);
+    for (const controller of this.#running.keys()) controller.abort(reason);
   }
 
   /** Sends a ping, or cuts a peer that left the last one unanswered. One that still takes replies is alive. */
