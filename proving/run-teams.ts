@@ -1,5 +1,7 @@
 import { counts, type ProofOptions, type Proofs, tell } from './lib/proof.ts';
 import { proveStaleOwners } from './r11-stale-owners.ts';
+import type { WorkName } from './lib/stop-work.ts';
+import { type CellStop, proveStopCells, proveStopsOverRestart } from './r32-cells.ts';
 import { proveStops } from './r32-stops.ts';
 import { proveJailEscapes } from './r33-jail-escapes.ts';
 import { proveKilledTeams, teamKillPoints } from './r6-killed-teams.ts';
@@ -39,6 +41,20 @@ export function teamProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.rounds} rounds, ${report.runs} runs at work and ${report.processes} processes: at most ${counts(slowestMs)} ms; ${wrong.length} late, left or begun afterwards; seed ${seed}`,
         caught: `kills that are written down alone: ${deaf.wrong.length} wrong; tokens kept in mind: ${cached.wrong.length} wrong`,
         good: wrong.length === 0 && deaf.wrong.length > 0 && cached.wrong.length > 0,
+      };
+    },
+    async 'r32-cells'() {
+      const { cells, slowestMs, wrong } = await proveStopCells({ seed, progress });
+      const restarts = await proveStopsOverRestart({ seed });
+      tell([...wrong, ...restarts.wrong]);
+      const some = (stop: CellStop, work: WorkName, broken: string) => proveStopCells({ seed, cells: [{ stop, work }], broken });
+      const commands = await some('run.kill', 'command', 'commands-outlive-stops');
+      const streams = await some('tokens.revoke', '/rpc', 'revoke-closes-streams');
+      return {
+        promise: 'Each stop ends each kind of work that it means, over every route and over a restart, and its caller is answered',
+        figure: `${cells} cells: at most ${counts(slowestMs)} ms; ${wrong.length + restarts.wrong.length} late, left or begun afterwards; seed ${seed}`,
+        caught: `commands that hear of no stop: ${commands.wrong.length} wrong; a revocation that closes streams alone: ${streams.wrong.length} wrong`,
+        good: wrong.length + restarts.wrong.length === 0 && commands.wrong.length > 0 && streams.wrong.length > 0,
       };
     },
     async 'r33-scripts'() {

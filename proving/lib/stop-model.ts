@@ -10,6 +10,14 @@ export const duties = {
   work: 'Run the work on',
   /** Runs a script that calls tools without end; with a process of its own. */
   script: 'Script the work on',
+  /** Starts a command in the background, with a child in a session of its own, and ends its turn. */
+  keep: 'Keep running the work on',
+  /** The same, and then calls a tool again and again. */
+  hold: 'Hold on to the work on',
+  /** Runs a command that goes on without the turn, which ends. */
+  leave: 'Leave behind the work on',
+  /** Calls a tool that waits for an approval. */
+  ask: 'Ask about the work on',
   /** Calls a tool, and again. */
   loop: 'Loop over the work on',
 } as const;
@@ -32,6 +40,8 @@ export async function startStopModel(): Promise<StopModel> {
     calls += 1;
     return { toolCalls: [{ id: `call_${calls}`, name, arguments: JSON.stringify(args) }], delayMs: 30 };
   };
+  // Not the same call each time, which would be stopped as a loop.
+  const look = () => call('find', { pattern: `nothing-${calls}*` });
   const provider = await startFakeProvider({
     journal: 0,
     answer: (request: FakeRequest) => {
@@ -54,9 +64,17 @@ export async function startStopModel(): Promise<StopModel> {
           return call('exec', { argv: ['sleep', secondsOf(nonce)], timeoutMs: 300_000 });
         case 'script':
           return call('orchestrate', { script: scriptOf(nonce), language: 'js', timeoutMs: 300_000 });
+        case 'keep':
+        case 'hold':
+          if (steps === 0)
+            return call('exec', { argv: ['sh', '-c', `setsid sleep ${secondsOf(nonce)} & sleep ${secondsOf(nonce)}; :`], background: true });
+          return duty === 'keep' ? { text: 'kept' } : look();
+        case 'leave':
+          return steps === 0 ? call('exec', { argv: ['sleep', secondsOf(nonce)], timeoutMs: 300_000 }) : { text: 'left' };
+        case 'ask':
+          return call('write', { path: `documents/${nonce}-${calls}.md`, content: 'asked' });
         case 'loop':
-          // Not the same call each time, which would be stopped as a loop.
-          return call('find', { pattern: `nothing-${calls}*` });
+          return look();
       }
     },
   });

@@ -38,7 +38,15 @@ beforeEach(() => {
   base = mkdtempSync(join(realpathSync(tmpdir()), 'gatehouse-shell-'));
   workspaceDir = join(base, 'workspaces', 'default');
   setAgent({});
-  shell = createShell({ clock: systemClock, config: smallConfig, jail: async () => jail, room, env: secretEnv, agentOf: () => agent, isStopped: () => false });
+  shell = createShell({
+    clock: systemClock,
+    config: smallConfig,
+    jail: async () => jail,
+    room,
+    env: secretEnv,
+    agentOf: () => agent,
+    isStopped: () => false,
+  });
 });
 afterEach(async () => {
   await shell[Symbol.asyncDispose]();
@@ -238,7 +246,15 @@ describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
       config: WorkspacesConfig.parse({ quotaMb: 2 }),
       disk: { look: async () => {}, shortage: () => undefined, assertRoomToWrite() {} },
     });
-    shell = createShell({ clock: systemClock, config: smallConfig, jail: async () => jail, room: quota, env: secretEnv, agentOf: () => agent });
+    shell = createShell({
+      clock: systemClock,
+      config: smallConfig,
+      jail: async () => jail,
+      room: quota,
+      env: secretEnv,
+      agentOf: () => agent,
+      isStopped: () => false,
+    });
     expect((await sh('echo a > data/a')).content).toContain('[exit code 0');
     const fill = 'for i in 1 2 3; do head -c 900k /dev/zero > data/f$i; done; sleep 20';
     const id = idOf(await sh(fill, { background: true }));

@@ -1,0 +1,18 @@
+import { buildIn } from './patch.ts';
+
+/** The end of a token closes streams and sockets alone: turns that answer in one piece go on. */
+buildIn({
+  name: 'revoke-closes-streams',
+  module: 'server-stops.ts',
+  replace: [
+    {
+      from: "const roots = turns.stop({ tokenId }, new AppError('unauthenticated', 'The token was revoked or has expired'));",
+      to: 'const roots: string[] = [];',
+    },
+  ],
+});
+buildIn({
+  name: 'revoke-closes-streams',
+  module: 'gateway/app.ts',
+  replace: [{ from: 'if (isGone && !call.outgoing.headersSent) call.abort(ended);', to: 'if (isGone && !call.outgoing.headersSent) continue;' }],
+});

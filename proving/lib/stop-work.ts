@@ -1,0 +1,199 @@
+import * as z from 'zod';
+import { type Daemon, pause } from './daemon.ts';
+import { bearer, http } from './http.ts';
+import { openSocket, rpcCall } from './rpc.ts';
+import { duties } from './stop-model.ts';
+
+/** What a stop is played against: an agent, a token and a nonce of its own. */
+export interface Scene {
+  readonly daemon: Daemon;
+  readonly agentId: string;
+  readonly nonce: string;
+  readonly holder: { readonly port: number; readonly token: string };
+}
+
+/** Work that has begun. */
+export interface Begun {
+  /** Settles when its caller is answered, with what the caller reads. */
+  readonly answered?: Promise<string>;
+  readonly conversationRef?: string;
+  readonly rootRunId?: string;
+  readonly runId?: string;
+}
+
+export interface Work {
+  /** Starts it; resolves without waiting for its end. */
+  readonly begin: (scene: Scene) => Promise<Begun>;
+  /** Processes that it has while it is at work. */
+  readonly processes: number;
+  /** The tool calls of its agent go on in the background after a moment. */
+  readonly promotes?: true;
+  /** What the caller reads whose token was revoked. */
+  readonly refusal?: RegExp;
+}
+
+const Turn = z.looseObject({ conversationRef: z.string() });
+const Spawned = z.looseObject({ runId: z.string(), rootRunId: z.string() });
+const Rooted = z.looseObject({ rootRunId: z.string() });
+const longMs = 60_000;
+
+const told = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    (value) => (typeof value === 'string' ? value : JSON.stringify(value)),
+    (error: unknown) => String(error),
+  );
+
+/** The conversation of a session key, which exists after one short turn. */
+async function conversation({ holder, agentId }: Scene, sessionKey: string): Promise<string> {
+  return Turn.parse(await rpcCall(holder, 'agent.execute', { agentId, sessionKey, message: 'Hello' })).conversationRef;
+}
+
+async function post({ holder }: Scene, path: string, body: object, headers: Readonly<Record<string, string>> = {}): Promise<string> {
+  const reply = await http({ port: holder.port, path, headers: { ...bearer(holder.token), ...headers }, body, timeoutMs: longMs });
+  return `${reply.status} ${reply.text}`;
+}
+
+const key = ({ agentId }: Scene) => `${agentId}:desk`;
+
+/** A turn that is asked for over a route of conversations. */
+const chat = (send: (scene: Scene, message: string) => Promise<unknown>, refusal: RegExp): Work => ({
+  processes: 0,
+  refusal,
+  async begin(scene) {
+    const conversationRef = await conversation(scene, key(scene));
+    return { conversationRef, answered: told(send(scene, `${duties.loop} ${scene.nonce}`)) };
+  },
+});
+
+const completion = (path: string, bodyOf: (scene: Scene, message: string) => object, refusal: RegExp): Work => ({
+  processes: 0,
+  refusal,
+  begin: async (scene) => ({ answered: told(post(scene, path, bodyOf(scene, `${duties.loop} ${scene.nonce}`))) }),
+});
+
+/** A turn over `/rpc` that does something else than to loop. */
+const turn = (duty: keyof typeof duties, processes: number, more: Pick<Work, 'promotes'> & { readonly ends?: true } = {}): Work => ({
+  processes,
+  ...(more.promotes && { promotes: true }),
+  ...(more.ends === undefined && { refusal: /revoked/ }),
+  async begin(scene) {
+    const conversationRef = await conversation(scene, key(scene));
+    const call = rpcCall(
+      scene.holder,
+      'agent.execute',
+      { agentId: scene.agentId, sessionKey: key(scene), message: `${duties[duty]} ${scene.nonce}` },
+      { timeoutMs: longMs },
+    );
+    if (more.ends !== true) return { conversationRef, answered: told(call) };
+    await call;
+    return { conversationRef };
+  },
+});
+
+async function overSocket({ holder, agentId }: Scene, message: string): Promise<unknown> {
+  const socket = await openSocket(holder);
+  try {
+    return await socket.call('agent.execute', { agentId, sessionKey: `${agentId}:desk`, message });
+  } finally {
+    socket.close();
+  }
+}
+
+async function overMcp(scene: Scene, message: string): Promise<string> {
+  const headers = { ...bearer(scene.holder.token), accept: 'application/json, text/event-stream' };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'proof', version: '1' } };
+  const hello = await http({ port: scene.holder.port, path: '/mcp', headers, body: { jsonrpc: '2.0', id: 1, method: 'initialize', params } });
+  const session = String(hello.headers['mcp-session-id']);
+  const call = { name: `agent_${scene.agentId}`, arguments: { message, sessionKey: key(scene) } };
+  return post(scene, '/mcp', { jsonrpc: '2.0', id: 2, method: 'tools/call', params: call }, { accept: headers.accept, 'mcp-session-id': session });
+}
+
+const execute = (agentId: string, sessionKey: string, message: string) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'agent.execute',
+  params: { agentId, sessionKey, message },
+});
+const v1 = ({ agentId }: Scene, content: string) => ({ model: `agent/${agentId}`, messages: [{ role: 'user', content }] });
+
+/** Every kind of work, over every route that begins it. */
+export const works = {
+  '/rpc': chat((scene, message) => post(scene, '/rpc', execute(scene.agentId, key(scene), message)), /unauthenticated/),
+  '/ws': chat(overSocket, /revoked|unauthenticated/),
+  '/mcp': chat(overMcp, /unauthenticated/),
+  '/api/chat': chat((scene, message) => post(scene, '/api/chat', { agentId: scene.agentId, sessionKey: key(scene), message }), /^401/),
+  '/api/chat keyed': chat(
+    (scene, message) => post(scene, '/api/chat', { agentId: scene.agentId, sessionKey: key(scene), message }, { 'idempotency-key': scene.nonce }),
+    /^401/,
+  ),
+  '/api/chat/stream': chat(
+    (scene, message) => post(scene, '/api/chat/stream', { agentId: scene.agentId, sessionKey: key(scene), message }),
+    /unauthenticated/,
+  ),
+  '/v1/chat/completions': completion('/v1/chat/completions', v1, /^401/),
+  '/v1/chat/completions stream': completion('/v1/chat/completions', (scene, text) => ({ ...v1(scene, text), stream: true }), /authentication_error/),
+  '/v1/responses': completion('/v1/responses', ({ agentId }, input) => ({ model: `agent/${agentId}`, input }), /^401/),
+  '/v1/responses stream': completion(
+    '/v1/responses',
+    ({ agentId }, input) => ({ model: `agent/${agentId}`, input, stream: true }),
+    /authentication|revoked/,
+  ),
+  command: turn('keep', 2, { ends: true }),
+  call: turn('leave', 1, { promotes: true, ends: true }),
+  script: turn('script', 1),
+  approval: turn('ask', 0),
+  'foreground command': turn('work', 1),
+  subagent: {
+    processes: 1,
+    begin: async ({ holder, agentId, nonce }) =>
+      Spawned.parse(await rpcCall(holder, 'session.spawn', { agent: agentId, task: `${duties.work} ${nonce}` })),
+  },
+  'command of a sub-agent': {
+    processes: 2,
+    begin: async ({ holder, agentId, nonce }) =>
+      Spawned.parse(await rpcCall(holder, 'session.spawn', { agent: agentId, task: `${duties.hold} ${nonce}` })),
+  },
+  graph: {
+    processes: 1,
+    begin: async ({ holder, agentId, nonce }) =>
+      Rooted.parse(await rpcCall(holder, 'graph.execute', { nodes: [{ node_id: 'work', task: `${duties.work} ${nonce}`, agent: agentId }] })),
+  },
+  job: {
+    processes: 1,
+    async begin({ holder, agentId, nonce }) {
+      const payload = { kind: 'agent_turn', message: `${duties.work} ${nonce}` };
+      await rpcCall(holder, 'cron.add', { name: nonce, agentId, schedule: { kind: 'every', everyMs: 86_400_000 }, payload });
+      await rpcCall(holder, 'cron.run', { jobName: nonce, agentId });
+      return {};
+    },
+  },
+  'session.send': {
+    processes: 1,
+    async begin(scene) {
+      const conversationRef = await conversation(scene, key(scene));
+      await rpcCall(scene.holder, 'session.send', { conversationRef, text: `${duties.work} ${scene.nonce}`, mode: 'fire-and-forget' });
+      return { conversationRef };
+    },
+  },
+  webhook: {
+    processes: 1,
+    async begin({ daemon, agentId, nonce }) {
+      const reply = await http({ port: daemon.port, path: '/hooks/work', body: { agent: agentId, text: `${duties.work} ${nonce}` } });
+      if (reply.status !== 200) throw new Error(`the webhook was answered ${reply.status} ${reply.text.slice(0, 200)}`);
+      return {};
+    },
+  },
+  'waits for its lane': {
+    processes: 0,
+    refusal: /unauthenticated/,
+    async begin(scene) {
+      const conversationRef = await conversation(scene, key(scene));
+      const first = post(scene, '/rpc', execute(scene.agentId, key(scene), `${duties.loop} ${scene.nonce}`));
+      await pause(150);
+      const second = post(scene, '/rpc', execute(scene.agentId, key(scene), `${duties.loop} ${scene.nonce}`));
+      return { conversationRef, answered: told(Promise.all([first, second]).then((answers) => answers.join('\n'))) };
+    },
+  },
+} as const satisfies Record<string, Work>;
+
+export type WorkName = keyof typeof works;

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { findCommand } from '../tools/system-packages.mjs';
+import { freshSeed } from './lib/random.ts';
+import { proveStopCells } from './r32-cells.ts';
+
+const seed = freshSeed();
+const bubblewrap = findCommand('bwrap');
+
+/** What the audits found to go on; the whole matrix is the full form. */
+test.skipIf(bubblewrap === undefined)(
+  'a stop reaches commands in the background, and turns that answer in one piece',
+  async () => {
+    const cells = [
+      { stop: 'run.kill', work: 'command' },
+      { stop: 'tokens.revoke', work: '/rpc' },
+    ] as const;
+    const { wrong } = await proveStopCells({ seed, cells });
+    expect(wrong, `seed ${seed}`).toEqual([]);
+  },
+  60_000,
+);
+
+test.skipIf(bubblewrap === undefined)(
+  'a build whose commands hear of no stop, and one whose revocation closes streams alone, are caught',
+  async () => {
+    const cells = [
+      { stop: 'run.kill', work: 'command' },
+      { stop: 'tokens.revoke', work: '/rpc' },
+    ] as const;
+    const { wrong } = await proveStopCells({ seed, cells, broken: ['commands-outlive-stops', 'revoke-closes-streams'], withinMs: 500 });
+    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/2 processes are left.*its caller waits/s);
+  },
+  60_000,
+);

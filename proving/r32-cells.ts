@@ -1,0 +1,298 @@
+import { readdir, readFile } from 'node:fs/promises';
+import * as z from 'zod';
+import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
+import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { nonceOf, proofConfig } from './lib/provider.ts';
+import { rpcCall } from './lib/rpc.ts';
+import { secondsOf, startStopModel, type StopModel } from './lib/stop-model.ts';
+import { type Begun, type Scene, type Work, type WorkName, works } from './lib/stop-work.ts';
+import { readBooks } from './lib/team-books.ts';
+
+/**
+ * R32 over every route: each stop against each kind of work that it means. After it no model is asked, no process is left, nothing
+ * is in the background, and whoever waits for an answer gets one.
+ */
+export const cellStops = {
+  'run.kill': 2000,
+  'subagent.kill': 2000,
+  'background.stop': 2000,
+  'lease.revoke': 5000,
+  'tokens.revoke': 5000,
+  'agents.suspend': 5000,
+  'agents.delete': 5000,
+  'session.delete': 5000,
+  'several at once': 5000,
+} as const;
+export type CellStop = keyof typeof cellStops;
+
+export interface CellsReport {
+  readonly cells: number;
+  /** The longest time to effect, in milliseconds. */
+  readonly slowestMs: Readonly<Partial<Record<CellStop, number>>>;
+  readonly wrong: readonly string[];
+}
+
+const conversations = [
+  '/rpc',
+  '/ws',
+  '/mcp',
+  '/api/chat',
+  '/api/chat keyed',
+  '/api/chat/stream',
+  'script',
+  'approval',
+  'foreground command',
+  'waits for its lane',
+] as const;
+const completions = ['/v1/chat/completions', '/v1/chat/completions stream', '/v1/responses', '/v1/responses stream'] as const;
+const left = ['command', 'call'] as const;
+const delegated = ['subagent', 'command of a sub-agent', 'graph'] as const;
+const durable = ['job', 'session.send'] as const;
+
+/** Which stops mean which work. */
+const meant: Readonly<Record<CellStop, readonly WorkName[]>> = {
+  'run.kill': [...conversations.filter((name) => name !== 'waits for its lane'), ...completions, ...left, ...delegated, ...durable, 'webhook'],
+  'subagent.kill': ['subagent', 'command of a sub-agent'],
+  'background.stop': left,
+  // What is past its check completes, so that only what is no call in flight has to end.
+  'lease.revoke': [...left, 'command of a sub-agent'],
+  'tokens.revoke': [...conversations, ...completions, ...left, ...delegated, ...durable],
+  'agents.suspend': [...conversations, ...completions, ...left, ...delegated, ...durable, 'webhook'],
+  'agents.delete': [...conversations, ...completions, ...left, ...delegated, ...durable],
+  'session.delete': [...conversations, ...left, 'session.send'],
+  'several at once': ['/rpc', '/v1/chat/completions stream', ...left, 'subagent', 'graph'],
+};
+
+export const allCells = Object.entries(meant).flatMap(([stop, names]) => names.map((work) => ({ stop: stop as CellStop, work })));
+
+export interface Cell {
+  readonly stop: CellStop;
+  readonly work: WorkName;
+}
+
+const beginMs = 20_000;
+const hooked = 'hooked';
+const Token = z.looseObject({ id: z.string(), secret: z.string() });
+const Items = z.looseObject({ items: z.array(z.looseObject({ id: z.string(), rootRunId: z.string(), agentId: z.string() })) });
+const Roots = z.looseObject({ runs: z.array(z.looseObject({ rootRunId: z.string(), agentId: z.string() })) });
+const agentConfig = (more: object = {}) => ({ model: 'local/test-model', maxConcurrentRuns: 100, tools: { profile: 'full' }, ...more });
+
+export async function proveStopCells(options: {
+  readonly seed: number;
+  readonly cells?: readonly Cell[];
+  readonly broken?: string | readonly string[];
+  /** How long an effect is waited for; a little longer than it may take when absent. */
+  readonly withinMs?: number;
+  readonly progress?: (line: string) => void;
+}): Promise<CellsReport> {
+  const { cells = allCells, seed, broken, withinMs, progress } = options;
+  const [home, port, model] = [await makeHome(), await freePort(), await startStopModel()];
+  await writeConfig(home, configOf(model));
+  const slowestMs: Partial<Record<CellStop, number>> = {};
+  const wrong: string[] = [];
+  let daemon: Daemon | undefined;
+  try {
+    daemon = await startDaemon({ home, port, ...(broken !== undefined && { broken }) });
+    for (const [index, cell] of cells.entries()) {
+      const played = await new Play(daemon, model, cell, { nonce: nonceOf([seed, index]), withinMs })
+        .run(index)
+        .catch((error: unknown) => ({ tookMs: 0, wrong: [String(error)] }));
+      slowestMs[cell.stop] = Math.max(slowestMs[cell.stop] ?? 0, Math.round(played.tookMs));
+      wrong.push(...played.wrong.map((line) => `${cell.stop} × ${cell.work}: ${line}`));
+      if (index % 20 === 19) progress?.(`R32 after ${index + 1} of ${cells.length} cells: ${wrong.length} wrong`);
+    }
+    return { cells: cells.length, slowestMs, wrong };
+  } finally {
+    await daemon?.kill();
+    await model.close();
+    await removeHome(home);
+  }
+}
+
+const configOf = (model: StopModel) => ({
+  ...proofConfig(model.url, { agents: { default: agentConfig(), [hooked]: agentConfig({ originTools: { webhook: ['exec'] } }) } }),
+  webhooks: { mappings: [{ id: 'work', match: { path: 'work' }, agentId: hooked, messageTemplate: '{{text}}', allowUnauthenticated: true }] },
+  security: { agentToAgent: { subAgentToolGroups: ['coding', 'sessions'], subAgentMaxSteps: 1000 } },
+  autonomy: { guards: { spawn: { perMinute: 10_000 } } },
+  approvals: {
+    rules: [
+      { tools: ['write'], action: 'ask' },
+      { tools: ['exec', 'orchestrate'], action: 'auto', tainted: true },
+    ],
+  },
+});
+
+class Play {
+  readonly #daemon: Daemon;
+  readonly #model: StopModel;
+  readonly #cell: Cell;
+  readonly #nonce: string;
+  readonly #work: Work;
+  readonly #withinMs: number;
+
+  constructor(daemon: Daemon, model: StopModel, cell: Cell, { nonce, withinMs }: { readonly nonce: string; readonly withinMs: number | undefined }) {
+    this.#withinMs = withinMs ?? cellStops[cell.stop] + 3000;
+    this.#daemon = daemon;
+    this.#model = model;
+    this.#cell = cell;
+    this.#nonce = nonce;
+    this.#work = works[cell.work];
+  }
+
+  async run(index: number): Promise<{ readonly tookMs: number; readonly wrong: readonly string[] }> {
+    const daemon = this.#daemon;
+    const agentId = this.#cell.work === 'webhook' ? hooked : `cell-${index}`;
+    if (agentId !== hooked) {
+      const config = agentConfig(this.#work.promotes === true ? { background: { afterMs: 300 } } : {});
+      await rpcCall(daemon, 'agents.create', { agentId, config });
+    }
+    const token = Token.parse(await rpcCall(daemon, 'tokens.create', { scopes: ['*'] }));
+    const scene: Scene = { daemon, agentId, nonce: this.#nonce, holder: { port: daemon.port, token: token.secret } };
+    const begun = await this.#work.begin(scene);
+    await this.#atWork(agentId);
+    const fromMs = performance.now();
+    await this.#stop(scene, begun, token.id);
+    const wrong: string[] = [];
+    const tookMs = await this.#effect(scene, begun, fromMs, wrong);
+    const effectMs = performance.now();
+    await pause(250);
+    if (this.#model.lastAsked(this.#nonce) > effectMs + 50) wrong.push('a model was asked after the effect');
+    if (this.#cell.stop === 'tokens.revoke' && this.#work.refusal !== undefined && begun.answered !== undefined) {
+      const answer = await Promise.race([begun.answered, pause(100).then(() => 'no answer')]);
+      if (!this.#work.refusal.test(answer)) wrong.push(`the caller read ${answer.slice(0, 200)}`);
+    }
+    await this.#cleanUp(agentId);
+    return { tookMs, wrong };
+  }
+
+  async #atWork(agentId: string): Promise<void> {
+    for (const deadline = performance.now() + beginMs; performance.now() < deadline; await pause(30)) {
+      if (this.#model.lastAsked(this.#nonce) === 0 || (await this.#processes()) < this.#work.processes) continue;
+      if (this.#cell.work === 'call' && (await this.#inBackground(agentId)).length === 0) continue;
+      // Into the tool loop, the approval or the queue.
+      if (this.#work.processes === 0) await pause(200);
+      return;
+    }
+    throw new Error('the work did not begin');
+  }
+
+  async #stop({ daemon, agentId }: Scene, begun: Begun, tokenId: string): Promise<void> {
+    const rootRunId = async () => begun.rootRunId ?? (await this.#rootOf(agentId));
+    const stops: Readonly<Record<Exclude<CellStop, 'several at once'>, () => Promise<unknown>>> = {
+      'run.kill': async () => rpcCall(daemon, 'run.kill', { rootRunId: await rootRunId() }),
+      'subagent.kill': () => rpcCall(daemon, 'subagent.kill', { target: begun.runId }),
+      'background.stop': async () => {
+        for (const { id } of await this.#inBackground(agentId)) await rpcCall(daemon, 'background.stop', { id });
+      },
+      'lease.revoke': async () => rpcCall(daemon, 'lease.revoke', { rootRunId: await rootRunId() }),
+      'tokens.revoke': () => rpcCall(daemon, 'tokens.revoke', { id: tokenId }),
+      'agents.suspend': () => rpcCall(daemon, 'agents.suspend', { agentId }),
+      'agents.delete': () => rpcCall(daemon, 'agents.delete', { agentId }),
+      'session.delete': () => rpcCall(daemon, 'session.delete', { conversationRef: begun.conversationRef }),
+    };
+    const { stop } = this.#cell;
+    if (stop !== 'several at once') return void (await stops[stop]());
+    // Whichever comes second may find nothing left to stop.
+    await Promise.allSettled([stops['run.kill'](), stops['tokens.revoke'](), stops['agents.suspend']()]);
+  }
+
+  async #rootOf(agentId: string): Promise<string> {
+    const { runs } = Roots.parse(await rpcCall(this.#daemon, 'run.list', { state: 'active', limit: 200 }));
+    const [item] = await this.#inBackground(agentId);
+    const found = runs.find((run) => run.agentId === agentId)?.rootRunId ?? item?.rootRunId;
+    if (found === undefined) throw new Error('the work has no root that could be killed');
+    return found;
+  }
+
+  async #inBackground(agentId: string) {
+    return Items.parse(await rpcCall(this.#daemon, 'background.list', { agentId })).items;
+  }
+
+  async #effect({ agentId }: Scene, begun: Begun, fromMs: number, wrong: string[]): Promise<number> {
+    const limit = cellStops[this.#cell.stop];
+    let isAnswered = begun.answered === undefined;
+    void begun.answered?.then(() => (isAnswered = true));
+    const missing = async (): Promise<string | undefined> => {
+      if (!isAnswered) return 'its caller waits';
+      const count = await this.#processes();
+      if (count > 0) return `${count} processes are left`;
+      const items = await this.#inBackground(agentId);
+      return items.length > 0 ? `${items.length} are in the background` : undefined;
+    };
+    let what = await missing();
+    while (what !== undefined && performance.now() - fromMs < this.#withinMs) {
+      await pause(20);
+      what = await missing();
+    }
+    const tookMs = performance.now() - fromMs;
+    if (what !== undefined) wrong.push(`${what} after ${Math.round(tookMs)} ms`);
+    else if (tookMs > limit) wrong.push(`the effect came after ${Math.round(tookMs)} ms`);
+    return tookMs;
+  }
+
+  /** Whatever was not stopped is, so that the next cell is alone. */
+  async #cleanUp(agentId: string): Promise<void> {
+    const daemon = this.#daemon;
+    if (agentId === hooked) {
+      await rpcCall(daemon, 'agents.suspend', { agentId }).catch(() => undefined);
+      await rpcCall(daemon, 'agents.resume', { agentId }).catch(() => undefined);
+    } else await rpcCall(daemon, 'agents.delete', { agentId }).catch(() => undefined);
+  }
+
+  #processes(): Promise<number> {
+    return sleeping(this.#nonce);
+  }
+}
+
+/** Processes of this machine, jailed ones too, that sleep as long as those of this round. */
+async function sleeping(nonce: string): Promise<number> {
+  const seconds = secondsOf(nonce);
+  let found = 0;
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (command.startsWith(`sleep\0${seconds}\0`)) found += 1;
+  }
+  return found;
+}
+
+/** A token is revoked and the daemon killed at once, and a daemon with commands in the background stopped: nothing of either is left. */
+export async function proveStopsOverRestart(options: { readonly seed: number }): Promise<{ readonly wrong: readonly string[] }> {
+  const [home, port, model] = [await makeHome(), await freePort(), await startStopModel()];
+  await writeConfig(home, configOf(model));
+  const wrong: string[] = [];
+  let daemon: Daemon | undefined;
+  try {
+    daemon = await startDaemon({ home, port });
+    const token = Token.parse(await rpcCall(daemon, 'tokens.create', { scopes: ['*'] }));
+    const scene = (index: number, from: Daemon): Scene => ({
+      daemon: from,
+      agentId: 'default',
+      nonce: nonceOf([options.seed, index]),
+      holder: { port, token: token.secret },
+    });
+    const first = scene(9001, daemon);
+    const { rootRunId = '' } = (await works['command of a sub-agent'].begin(first)) as Begun;
+    for (const deadline = performance.now() + beginMs; (await sleeping(first.nonce)) < 2 && performance.now() < deadline;) await pause(30);
+    await rpcCall(daemon, 'tokens.revoke', { id: token.id });
+    await daemon.kill();
+    const askedMs = performance.now();
+    daemon = await startDaemon({ home, port });
+    await pause(3000);
+    if (readBooks(home).runs.some((run) => run.root_run_id === rootRunId && (run.state === 'queued' || run.state === 'running')))
+      wrong.push('restart: runs of the revoked token go on');
+    if (model.lastAsked(first.nonce) > askedMs) wrong.push('restart: a model was asked for the revoked token');
+    if ((await sleeping(first.nonce)) > 0) wrong.push('restart: processes are left');
+
+    const second = { ...scene(9002, daemon), holder: { port, token: daemon.token } };
+    await works.command.begin(second);
+    for (const deadline = performance.now() + beginMs; (await sleeping(second.nonce)) < 2 && performance.now() < deadline;) await pause(30);
+    const { code } = await daemon.stop(10_000);
+    if (code !== 0) wrong.push(`stop: the daemon ended with ${code}`);
+    if ((await sleeping(second.nonce)) > 0) wrong.push('stop: commands in the background are left');
+    return { wrong };
+  } finally {
+    await daemon?.kill();
+    await model.close();
+    await removeHome(home);
+  }
+}
