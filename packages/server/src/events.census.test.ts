@@ -114,6 +114,8 @@ test('every kind happens, and reaches an admin with the payload that is declared
   await server.client.call('cron.run', { jobName: 'report' });
   await expect.poll(() => heard('scheduler:cron_execution_terminal').length).toBeGreaterThan(0);
   await server.client.call('webhooks.test', { mapping: 'rest', run: true });
+  // What is queued for the heartbeat below must not answer this turn.
+  await expect.poll(async () => (await server.client.call('webhooks.deliveries', {})).deliveries[0]?.state).toBe('done');
   await server.client.call('workspace.writeFile', { agentId: 'beater', filePath: 'HEARTBEAT.md', content: '- Look' });
   server.provider.queue({ status: 400, error: { message: 'no' } });
   await server.client.call('heartbeat.trigger', { agentId: 'beater' });

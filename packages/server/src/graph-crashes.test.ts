@@ -89,6 +89,8 @@ class Process {
 
   subagents(world: World): SubagentsApi {
     return {
+      said: async () => undefined,
+      offerToNodes() {},
       start: async ({ key }) => {
         if (this.isDead) return this.die();
         const known = world.runs.get(key);
@@ -156,6 +158,7 @@ async function begin(
     log: silentLog,
     agents,
     subagents: process.subagents(world),
+    work: { generate: () => Promise.reject(new Error('no node asks for a summary')) },
     durable: durable.api,
     inbox: { announce() {} },
     autonomy: {

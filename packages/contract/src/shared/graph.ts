@@ -80,7 +80,9 @@ export const GraphNode = z
     context_mode: z
       .enum(['full', 'summary', 'refs', 'none'])
       .optional()
-      .describe('What the node is told of the results of its dependencies: whole (default), their beginnings, their names, nothing.'),
+      .describe(
+        'What the node is told of the results of its dependencies: whole (default); a summary by the operation model of the agent; references that it reads with the tool `node_result`; nothing.',
+      ),
   })
   .meta({ id: 'GraphNode' });
 export type GraphNode = z.output<typeof GraphNode>;

@@ -213,10 +213,21 @@ function start({ bubblewrap, prlimit, filter, folders, cgroups, clock, nestedNam
     ...(cgroups === undefined ? [`--data=${spec.limits.memoryBytes + reservedBytes}`] : []),
     ...(cgroups === undefined && countsPerNamespace ? [`--nproc=${spec.limits.processes + 2}`] : []),
   ];
-  const jailed = [bubblewrap, '--args', String(pipes.options)];
   const child = spawn(
     '/bin/sh',
-    ['-c', jailScript(cgroups?.joining(spec.limits)), 'jail', ...jailed, '--', prlimit, ...limits, '--', ...spec.argv],
+    [
+      '-c',
+      jailScript(cgroups?.joining(spec.limits)),
+      'jail',
+      bubblewrap,
+      '--args',
+      String(pipes.options),
+      '--',
+      prlimit,
+      ...limits,
+      '--',
+      ...spec.argv,
+    ],
     // Of a session of its own, so that Ctrl-C in the terminal of the daemon does not end it before the daemon has.
     { cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
   );

@@ -56,7 +56,9 @@ const groups: Readonly<Record<string, readonly string[]>> = {
 
 /** The loop's own: they reach nothing that the other tools of a turn do not, so that only `deny` takes them away. */
 export const backgroundToolName = 'background_tasks';
-const loopTools: ReadonlySet<string> = new Set([backgroundToolName, discoverToolName]);
+/** Of the runs of a graph's nodes alone: reads what the nodes before them said. */
+export const nodeResultToolName = 'node_result';
+const loopTools: ReadonlySet<string> = new Set([backgroundToolName, discoverToolName, nodeResultToolName]);
 
 /**
  * Origins whose callers are not the operator's own: there a tool that writes or reaches out must be named for the origin.

@@ -10,6 +10,8 @@ export interface GraphInput {
   readonly timeout_ms?: number | undefined;
   readonly budget?: GraphSettings['budget'];
   readonly settings?: GraphSettings | undefined;
+  /** Does the work of nodes that name no agent: the agent that a saved graph belongs to. */
+  readonly defaultAgentId?: string | undefined;
 }
 
 /** What a typed node does, with the configuration of its type. */

@@ -134,7 +134,7 @@ test('a result that stands in the task is not told twice', () => {
 
 test.each<[NonNullable<GraphNode['context_mode']>, RegExp, RegExp]>([
   ['summary', /Beginning of the result of a:\n<a\|x{500}>/, /x{501}/],
-  ['refs', /Results exist of: a, b/, /xxx/],
+  ['refs', /- node_result \{"node":"a"\}\n- node_result \{"node":"b"\}/, /xxx/],
   ['none', /Your task/, /Result|xxx/],
 ])('context_mode %s', (context_mode, has, hasNot) => {
   const text = envelope({ context_mode }, { a: { output: 'x'.repeat(900) }, b: { output: 'y' } });

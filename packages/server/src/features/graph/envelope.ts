@@ -1,5 +1,7 @@
 import { headOf } from '../../kernel/cut-text.ts';
+import { nodeResultToolName } from '../../runtime/tool-policy.ts';
 import { type GraphSpec, leavesOf, type SpecNode } from './definition.ts';
+import { summaryCharacters } from './summary.ts';
 import { fillTemplate } from './template.ts';
 import { textsOf } from './warnings.ts';
 import { namesIn } from './template.ts';
@@ -9,6 +11,8 @@ export interface Upstream {
   readonly state: 'completed' | 'failed' | 'skipped';
   readonly output: string | null;
   readonly partial: boolean;
+  /** Made by a model; the beginning of the output stands in for it. */
+  readonly summary?: string | undefined;
 }
 
 export interface EnvelopeInput {
@@ -22,7 +26,6 @@ export interface EnvelopeInput {
   readonly own: (text: string) => string;
 }
 
-const summaryCharacters = 500;
 const goalCharacters = 300;
 
 /** Everything that the agents of a node are told: where they stand, what came before, and the task itself. */
@@ -75,15 +78,31 @@ function noticeOf({ node, upstream }: EnvelopeInput): string {
   return lacking.length === 0 ? '' : `Not everything that your task builds on is there:\n${lacking.join('\n')}`;
 }
 
-/** Results that the task does not hold already. */
-function resultsOf({ node, upstream, fence }: EnvelopeInput): string[] {
-  if (node.contextMode === 'none') return [];
+/** Completed nodes whose results the task does not hold already. */
+function toldOf({ node, upstream }: Pick<EnvelopeInput, 'node' | 'upstream'>): string[] {
   const inTask = new Set(textsOf(node).flatMap((text) => namesIn(text).nodes));
-  const told = node.dependsOn.filter((id) => !inTask.has(id) && upstream.get(id)?.state === 'completed');
-  if (node.contextMode === 'refs') return told.length === 0 ? [] : [`Results exist of: ${told.join(', ')}. They are not shown here.`];
+  return node.dependsOn.filter((id) => !inTask.has(id) && upstream.get(id)?.state === 'completed');
+}
+
+/** Nodes whose results are to be summarized for a node. */
+export function summarizedFor(input: Pick<EnvelopeInput, 'node' | 'upstream'>): string[] {
+  if (input.node.contextMode !== 'summary') return [];
+  return toldOf(input).filter((id) => (input.upstream.get(id)?.output?.length ?? 0) > summaryCharacters);
+}
+
+function resultsOf(input: EnvelopeInput): string[] {
+  const { node, upstream, fence } = input;
+  if (node.contextMode === 'none') return [];
+  const told = toldOf(input);
+  if (node.contextMode === 'refs') {
+    const lines = told.map((id) => `- ${nodeResultToolName} ${JSON.stringify({ node: id })}`);
+    return told.length === 0 ? [] : [`Results that your task builds on are not shown here. Read those that you need:\n${lines.join('\n')}`];
+  }
   return told.map((id) => {
-    const output = upstream.get(id)?.output ?? '';
-    if (node.contextMode === 'full') return `Result of ${id}:\n${fence(output, id)}`;
-    return `Beginning of the result of ${id}:\n${fence(headOf(output, summaryCharacters), id)}`;
+    const { output, summary } = upstream.get(id) ?? {};
+    const text = output ?? '';
+    if (node.contextMode === 'full' || text.length <= summaryCharacters) return `Result of ${id}:\n${fence(text, id)}`;
+    if (summary !== undefined) return `Summary of the result of ${id}:\n${fence(summary, id)}`;
+    return `Beginning of the result of ${id}:\n${fence(headOf(text, summaryCharacters), id)}`;
   });
 }

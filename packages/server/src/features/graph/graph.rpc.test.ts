@@ -68,8 +68,13 @@ test.each(['http', 'websocket'] as const)('a graph is defined, started, looked a
       { graphId, name: 'Tides', status: 'completed', date: expect.any(String), nodeCount: 2, fileCount: 2 },
     ]);
     expect((await call('graph.runDetail', { graphId })).nodes).toEqual([
-      { nodeId: 'research', status: 'completed', output: 'Tides come twice a day.', artifacts: [] },
-      { nodeId: 'report', status: 'completed', output: 'REPORT', artifacts: [] },
+      {
+        nodeId: 'research',
+        status: 'completed',
+        output: 'Tides come twice a day.',
+        artifacts: [{ filename: 'research.txt', content: 'Tides come twice a day.' }],
+      },
+      { nodeId: 'report', status: 'completed', output: 'REPORT', artifacts: [{ filename: 'report.txt', content: 'REPORT' }] },
     ]);
     const list = await call('graph.status', {});
     expect(list).toMatchObject({

@@ -2,16 +2,19 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { Tool } from '../../runtime/tool.ts';
+import type { ModelWork } from '../budgets/api.ts';
 import type { SessionsApi } from '../sessions/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import { createAuthored } from './authored.ts';
 import { checkGraph } from './input.ts';
 import { graphTellWork, type GraphOperations } from './operations.ts';
+import { createNodeResultTool } from './node-result.ts';
 import { createRunMethods } from './run-methods.ts';
 import { createGraphRunner, type RunnerDeps } from './runner.ts';
 import { createSavedMethods } from './saved-methods.ts';
 import { createStart, loadedMs, type StartDeps } from './start.ts';
 import { pruneGraphs } from './store.ts';
+import { createSummarizeOutput } from './summary.ts';
 import { createTelling, maxTellAttempts } from './tell.ts';
 import { createPipelineTool } from './tool.ts';
 import { variablesOf } from './warnings.ts';
@@ -21,13 +24,14 @@ type GraphMethods =
 
 export interface GraphDeps
   extends
-    Omit<RunnerDeps, 'autonomy' | 'durable' | 'operations' | 'defaultAgentId'>,
+    Omit<RunnerDeps, 'autonomy' | 'durable' | 'operations' | 'defaultAgentId' | 'summarize'>,
     Omit<StartDeps, 'autonomy' | 'durable' | 'operations' | 'sessions'> {
   readonly autonomy: RunnerDeps['autonomy'] & StartDeps['autonomy'];
   readonly durable: RunnerDeps['durable'];
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly turns: Pick<TurnsApi, 'tell'>;
+  readonly work: Pick<ModelWork, 'generate'>;
 }
 
 export interface Graphs extends AsyncDisposable {
@@ -48,7 +52,9 @@ const tellings = 4;
 /** Graphs of agents (json-rpc.md §4 graph): durable work over runs of sub-agents. */
 export function createGraphs(deps: GraphDeps): Graphs {
   const { db, clock, log, durable, agents } = deps;
-  const runner = createGraphRunner({ ...deps, defaultAgentId: agents.defaultId });
+  const summarize = createSummarizeOutput({ ...deps, fence: (text) => deps.fence(text, { source: 'sub-agent' }) });
+  const runner = createGraphRunner({ ...deps, summarize, defaultAgentId: agents.defaultId });
+  deps.subagents.offerToNodes([createNodeResultTool(deps)]);
   const telling = createTelling(deps);
   durable.handle(graphTellWork, telling.handler, { concurrency: tellings, maxAttempts: maxTellAttempts, gaveUp: telling.gaveUp });
 

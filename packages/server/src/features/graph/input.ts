@@ -42,11 +42,12 @@ export function checkGraph(
       if (model !== undefined && !deps.knowsModel(model))
         issues.push({ path: `nodes.${index}.model`, message: `no configured provider has a model "${model}"` });
     // A node that names no agent is the work of the one that calls, else of the default agent: that one too must be the caller's to ask.
-    const unnamed = call.agentCaller?.agentId ?? deps.agents.defaultId;
+    const unnamed = call.agentCaller?.agentId ?? input.defaultAgentId ?? deps.agents.defaultId;
     for (const agentId of new Set(agentsOf(node))) checkAgent(agentId ?? unnamed, index);
   }
   if (issues.length > 0) throw invalid(issues);
-  return { spec, warnings: warningsOf(spec, variables) };
+  const warnings = warningsOf(spec, variables);
+  return { spec, warnings: input.defaultAgentId === undefined ? warnings : warnings.filter(({ type }) => type !== 'no_agent_id') };
 
   function checkAgent(agentId: string, index: number): void {
     const agent = deps.agents.find(agentId);
@@ -58,11 +59,12 @@ export function checkGraph(
 }
 
 /** As it is kept: what makes the same graph again. */
-export function storedForm({ nodes, edges, label, on_failure, timeout_ms, budget, settings }: GraphInput): StoredDefinition {
+export function storedForm({ nodes, edges, label, on_failure, timeout_ms, budget, settings, defaultAgentId }: GraphInput): StoredDefinition {
   return {
     nodes: [...nodes],
     ...(edges !== undefined && { edges: [...edges] }),
     ...(label !== undefined && { label }),
+    ...(defaultAgentId !== undefined && { defaultAgentId }),
     settings: {
       ...settings,
       ...(on_failure !== undefined && { on_failure }),

@@ -15,11 +15,22 @@ import { isOver, verdictOf } from './barrier.ts';
 import { headOf } from '../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf } from './definition.ts';
 import type { Wish } from './drivers.ts';
-import { envelopeOf, filledTask, type Upstream } from './envelope.ts';
+import { envelopeOf, filledTask, summarizedFor, type Upstream } from './envelope.ts';
 import { changeOf, type NodeNow, nodeNow } from './node-now.ts';
 import type { GraphOperations } from './operations.ts';
-import { type Announce, announceIn, type CancelReason, type GraphRow, requesterIn, type Requester, specOf, variablesIn } from './rows.ts';
+import {
+  type Announce,
+  announceIn,
+  type CancelReason,
+  type GraphRow,
+  parseDefinition,
+  requesterIn,
+  type Requester,
+  specOf,
+  variablesIn,
+} from './rows.ts';
 import { type NodeHost, type Phase, runNode } from './run-node.ts';
+import type { SummarizeOutput } from './summary.ts';
 import { answerGate, cancelGraph, type FoundGraph } from './store.ts';
 
 export interface LiveDeps {
@@ -32,6 +43,8 @@ export interface LiveDeps {
   readonly operations: Pick<GraphOperations, 'move'>;
   readonly identityOf: (tokenId: string) => Identity | undefined;
   readonly defaultAgentId: string;
+  /** A summary of an output; undefined where none could be made. */
+  readonly summarize: SummarizeOutput;
   /** Nodes that run at once. */
   readonly concurrency: number;
   readonly fence: (text: string, label: FenceLabel) => string;
@@ -63,6 +76,7 @@ export class LiveGraph {
   readonly #cancelled = new AbortController();
   #reason: CancelReason | null;
   #wake = Promise.withResolvers<void>();
+  readonly #summaries = new Map<string, Promise<string | undefined>>();
   /** Nodes at work, those that wait for a further try among them. */
   readonly #running = new Map<string, Promise<void>>();
 
@@ -267,6 +281,24 @@ export class LiveGraph {
     return found;
   }
 
+  /** Of each result one summary is made, for all nodes that are told it. */
+  async #withSummaries(upstream: ReadonlyMap<string, Upstream>, ids: readonly string[]): Promise<ReadonlyMap<string, Upstream>> {
+    const known = new Map(upstream);
+    await Promise.all(
+      ids.map(async (id) => {
+        const from = upstream.get(id);
+        if (from?.output === null || from?.output === undefined) return;
+        const { agentId, principalId, id: graphId } = this.row;
+        const about = { agentId, principalId, graphId, signal: AbortSignal.any([this.#halted.signal, this.#expired.signal]) };
+        const summary = this.#summaries.get(id) ?? this.#deps.summarize(from.output, about);
+        this.#summaries.set(id, summary);
+        known.set(id, { ...from, summary: await summary });
+      }),
+    );
+    this.#halted.signal.throwIfAborted();
+    return known;
+  }
+
   #host(): NodeHost {
     const { clock, subagents, db } = this.#deps;
     const fence = (text: string, from: string) => this.#fenced(text, from);
@@ -289,7 +321,10 @@ export class LiveGraph {
       taskOf: ({ spec }) => {
         const node = this.nodes.get(spec.id);
         const upstream = node === undefined ? new Map<string, Upstream>() : this.#upstream(node);
-        return envelopeOf({ spec: this.spec, node: spec, variables: this.#variables, upstream, fence, own });
+        const envelope = (known: ReadonlyMap<string, Upstream>) =>
+          envelopeOf({ spec: this.spec, node: spec, variables: this.#variables, upstream: known, fence, own });
+        const summarized = summarizedFor({ node: spec, upstream });
+        return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(upstream, summarized).then(envelope);
       },
       start: (node, wish, key, conversationOf) => this.#start(node, wish, key, conversationOf),
       ended: (runId) => subagents.ended(runId, this.#halted.signal),
@@ -347,7 +382,8 @@ export class LiveGraph {
   }
 
   get #defaultAgentId(): string {
-    return this.#requester === undefined ? this.#deps.defaultAgentId : this.row.agentId;
+    if (this.#requester !== undefined) return this.row.agentId;
+    return parseDefinition(this.row.definitionJson).defaultAgentId ?? this.#deps.defaultAgentId;
   }
 
   /** In the name of whoever started it. */

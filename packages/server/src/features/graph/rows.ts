@@ -75,6 +75,7 @@ const Definition = z.object({
   edges: z.array(GraphEdge).optional(),
   label: z.string().optional(),
   settings: GraphSettings.optional(),
+  defaultAgentId: z.string().optional(),
 });
 export type StoredDefinition = z.output<typeof Definition>;
 

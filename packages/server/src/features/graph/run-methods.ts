@@ -5,6 +5,7 @@ import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { SubagentsApi } from '../subagents/api.ts';
 import { readApproval } from './approval-words.ts';
 import { headOf } from '../../kernel/cut-text.ts';
+import { wholeOutputs } from './outputs.ts';
 import { notFound, reachOf } from './reach.ts';
 import { findGraph, listGraphRuns, recentGraphs } from './read-store.ts';
 import type { GraphRunner } from './runner.ts';
@@ -17,7 +18,7 @@ export type RunMethods = HandlersOf<`graph.${'status' | 'outputs' | 'cancel' | '
 
 export interface RunMethodsDeps extends Pick<StartDeps, 'db' | 'bus' | 'clock'> {
   readonly runner: GraphRunner;
-  readonly subagents: Pick<SubagentsApi, 'counts'>;
+  readonly subagents: Pick<SubagentsApi, 'counts' | 'said'>;
   /** Throws when the agent that calls may change nothing of graphs. */
   readonly admitChange: (call: CallContext) => void;
 }
@@ -113,12 +114,17 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
     'graph.runDetail': async ({ graphId }, call) => {
       const { row, nodes } = await found(graphId, call);
       if (row.state === 'pending') throw notFound();
+      const outputs = await wholeOutputs(row, nodes, subagents);
       return {
         graphId: row.id,
         name: row.label ?? row.id,
         status: row.state,
         date: new Date(row.createdAtMs).toISOString(),
-        nodes: nodes.map(({ nodeId, state, output }) => ({ nodeId, status: state, output, artifacts: [] })),
+        nodes: nodes.map(({ nodeId, state }) => {
+          const whole = outputs.get(nodeId);
+          const artifacts = whole === undefined ? [] : [{ filename: whole.filename, content: whole.text }];
+          return { nodeId, status: state, output: whole?.text ?? null, artifacts };
+        }),
       };
     },
 

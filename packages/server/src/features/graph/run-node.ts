@@ -30,7 +30,7 @@ export interface NodeHost {
   readonly tell: (node: NodeNow) => void;
   readonly phase: (node: NodeNow, phase: Phase) => void;
   /** Everything that the agents of the node are told. */
-  readonly taskOf: (node: NodeNow) => string;
+  readonly taskOf: (node: NodeNow) => string | Promise<string>;
   readonly fence: DriverInput['fence'];
   readonly own: DriverInput['own'];
   /** Starts a run, or finds the one that was started for the same step. */
@@ -121,7 +121,10 @@ interface Drive {
 }
 
 async function drive(node: NodeNow, work: RunWork | undefined, host: NodeHost, { over, begun }: Drive): Promise<NodeEnd> {
-  const input: DriverInput = { node: node.spec, work, task: host.taskOf(node), fence: host.fence, own: host.own };
+  const told = host.taskOf(node);
+  // Nearly all are known at once, and the first runs share the commit then.
+  const task = typeof told === 'string' ? told : await told;
+  const input: DriverInput = { node: node.spec, work, task, fence: host.fence, own: host.own };
   for (;;) {
     const step = nextStep(input, node.done);
     if (step.kind !== 'run') await begun;

@@ -38,7 +38,7 @@ export function createSavedMethods(deps: SavedDeps): SavedMethods {
   return {
     'graph.save': async ({ id, agentId: wanted, ...input }, call) => {
       deps.admitChange(call);
-      const { spec, warnings } = checkGraph(input, undefined, call, deps);
+      const { spec, warnings } = checkGraph({ ...input, defaultAgentId: wanted }, undefined, call, deps);
       const caller = call.agentCaller;
       if (wanted !== undefined) {
         if (caller !== undefined && wanted !== caller.agentId)
@@ -69,7 +69,9 @@ export function createSavedMethods(deps: SavedDeps): SavedMethods {
     'graph.load': async ({ id }, call) => {
       deps.admitChange(call);
       const row = await found(id, call, false);
-      const definition = parseDefinition(row.definitionJson);
+      // The agent that the graph was saved for works where its nodes name none; of what an agent loads, that agent does.
+      const defaultAgentId = call.agentCaller === undefined ? (row.agentId ?? undefined) : undefined;
+      const definition = { ...parseDefinition(row.definitionJson), ...(defaultAgentId !== undefined && { defaultAgentId }) };
       const { spec, warnings } = checkGraph(definition, undefined, call, deps);
       const graphId = newId('gr');
       await db.write(keepLoaded, {
@@ -78,7 +80,7 @@ export function createSavedMethods(deps: SavedDeps): SavedMethods {
         tokenId: call.identity.tokenId,
         agentId: call.agentCaller?.agentId ?? row.agentId ?? deps.agents.defaultId,
         label: row.label,
-        definitionJson: row.definitionJson,
+        definitionJson: JSON.stringify(definition),
         variablesJson: '{}',
         nodeCount: spec.nodes.length,
         rootRunId: null,

@@ -54,7 +54,7 @@ export function createStart(deps: StartDeps) {
       throw new AppError('precondition_failed', `Sub-agents may be ${deps.maxDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`);
     const { input, loaded } = await inputOf(params, call, operationKey !== undefined);
     const { spec, warnings } = checkGraph(input, params.variables, call, deps);
-    const agentId = agentOf(spec, call);
+    const agentId = agentOf(spec, input.defaultAgentId, call);
     const agent = deps.agents.usable(agentId, call);
     const announce = await announceOf(params, spec, agentId, call);
     const standing = deps.autonomy.standing(agent, call.agentCaller);
@@ -143,19 +143,20 @@ export function createStart(deps: StartDeps) {
     const { row } = found;
     if (row.state === 'pending' && row.createdAtMs + loadedMs <= clock.now()) throw notFound();
     if (row.state !== 'pending' && !isRepeatable) throw new AppError('precondition_failed', 'The graph was started already', { param: 'graphId' });
-    const { nodes, edges, label, settings = {} } = parseDefinition(row.definitionJson);
+    const { nodes, edges, label, settings = {}, defaultAgentId } = parseDefinition(row.definitionJson);
     const { on_failure, timeout_ms, budget } = params;
     const changed = {
       on_failure: on_failure ?? params.settings?.on_failure,
       timeout_ms: timeout_ms ?? params.settings?.timeout_ms,
       budget: budget ?? params.settings?.budget,
     };
-    return { input: { nodes, edges: params.edges ?? edges, label: params.label ?? label, settings, ...changed }, loaded: row };
+    return { input: { nodes, edges: params.edges ?? edges, label: params.label ?? label, settings, defaultAgentId, ...changed }, loaded: row };
   }
 
   /** In whose name the graph runs: the agent that calls, else the first that works in it. */
-  function agentOf({ nodes }: GraphSpec, call: CallContext): string {
-    return call.agentCaller?.agentId ?? nodes.flatMap(agentsOf).find((agentId) => agentId !== undefined) ?? deps.agents.defaultId;
+  function agentOf({ nodes }: GraphSpec, defaultAgentId: string | undefined, call: CallContext): string {
+    const named = nodes.flatMap(agentsOf).find((agentId) => agentId !== undefined);
+    return call.agentCaller?.agentId ?? named ?? defaultAgentId ?? deps.agents.defaultId;
   }
 
   async function announceOf(params: Params<'graph.execute'>, { nodes }: GraphSpec, agentId: string, call: CallContext): Promise<Announce> {

@@ -111,3 +111,18 @@ test('a backoff that is over is shown no more', async () => {
   timers.advance(30_000);
   expect(await stateOf()).toMatchObject({ consecutiveErrors: 1, lastErrorKind: 'transient', backoffUntilMs: null });
 });
+
+test('what an operator triggers runs at once, also right after a beat; a nudge keeps the thirty seconds', async () => {
+  await start();
+  const deferred = server.heard('scheduler:heartbeat_wake_deferred');
+  for (const count of [1, 2]) {
+    const from = timers.now();
+    await server.client.call('heartbeat.trigger', { agentId: 'default' });
+    await ended(1, 250);
+    expect([timers.now() - from < 30_000, server.provider.served()]).toEqual([true, count]);
+  }
+  expect(deferred).toEqual([]);
+  await server.client.call('scheduler.wake', { target: 'agent' });
+  await ended(1, 1_000);
+  expect(deferred).toMatchObject([{ reason: 'spacing_deferred' }]);
+});

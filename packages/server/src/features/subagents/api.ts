@@ -2,6 +2,7 @@ import type { Capability, SubAgentCompletion, SubAgentEndReason, SubAgentTelemet
 import type * as z from 'zod';
 import type { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
+import type { Tool } from '../../runtime/tool.ts';
 
 export type { EndedRun } from './row.ts';
 
@@ -78,6 +79,12 @@ export interface SubagentsApi {
   start(request: RunRequest): Promise<{ readonly runId: string; readonly isNew: boolean }>;
   /** Resolves when the run has ended; rejects with the reason of the signal. */
   ended(runId: string, signal: AbortSignal): Promise<RunEnd>;
+  /** What a run said, whole, and the node that it works for; undefined when there is no such run. */
+  said(
+    runId: string,
+  ): Promise<{ readonly text: string; readonly kind: string; readonly node?: { readonly graphId: string; readonly nodeId: string } } | undefined>;
+  /** Tools that the runs of nodes have beside those of their agents. */
+  offerToNodes(tools: readonly Tool[]): void;
   /** Ends a run and everything that it delegated; false when it had ended before. */
   kill(runId: string, call: CallContext): Promise<boolean>;
   /** Parts that runs started work of end it here. Called after the runs were stopped by somebody, not when they end by themselves. */

@@ -5,6 +5,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
+import type { Tool } from '../../runtime/tool.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
 import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
@@ -25,6 +26,8 @@ export interface RunnerDeps extends ConcludeDeps {
   readonly clock: Clock;
   readonly events: RunEvents;
   readonly waiters: Waiters;
+  /** Tools that the runs of nodes of graphs have beside those of their agents. */
+  readonly nodeTools: () => readonly Tool[];
   readonly autonomy: Pick<AutonomyApi, 'issuing'>;
   readonly durable: Pick<DurableWork, 'begin'>;
   readonly turns: Pick<TurnsApi, 'durable'>;
@@ -186,6 +189,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         rootRunId: row.rootRunId,
         run: { runId: row.id, leaseId: row.leaseId, depth: row.depth },
         toolBounds: boundsOf(options),
+        ...(row.graphId !== null && { extraTools: deps.nodeTools() }),
         ...(live.isNewConversation && { historyTurns: 0 }),
         kept: true,
         operation: 'subagent',

@@ -20,6 +20,8 @@ interface RunsApiDeps extends PlanDeps {
   readonly kill: SubagentsApi['kill'];
   readonly counts: SubagentsApi['counts'];
   readonly onStopped: SubagentsApi['onStopped'];
+  readonly said: SubagentsApi['said'];
+  readonly offerToNodes: SubagentsApi['offerToNodes'];
 }
 
 /** Runs for pieces of work of other features: started once for each key, waited for, ended. */
@@ -95,5 +97,14 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
     };
   }
 
-  return { start, ended, kill: deps.kill, refusal: () => deps.gate.refusal?.error, counts: deps.counts, onStopped: deps.onStopped };
+  return {
+    start,
+    ended,
+    kill: deps.kill,
+    refusal: () => deps.gate.refusal?.error,
+    counts: deps.counts,
+    onStopped: deps.onStopped,
+    said: deps.said,
+    offerToNodes: deps.offerToNodes,
+  };
 }

@@ -20,6 +20,7 @@ import { SpawnGate } from './gate.ts';
 import { createSubagentMethods, type SubagentMethods } from './methods.ts';
 import { planAgain } from './plan-run.ts';
 import type { EndedRun, RunRow } from './row.ts';
+import { createResults } from './results.ts';
 import { createRunEvents } from './run-events.ts';
 import { createRunner, runLimits, type RunnerDeps } from './runner.ts';
 import { createRunsApi } from './runs-api.ts';
@@ -86,7 +87,9 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
   const waiters = new Waiters();
   const gate = new SpawnGate();
   const ending = new AbortController();
-  const runner = createRunner({ ...deps, events, waiters, wakeAnnouncements: () => deps.durable.wake(announceWork) });
+  const results = createResults(deps);
+  let nodeTools: readonly Tool[] = [];
+  const runner = createRunner({ ...deps, nodeTools: () => nodeTools, events, waiters, wakeAnnouncements: () => deps.durable.wake(announceWork) });
   deps.durable.handle(runWork, runner.handler, { ...runLimits, gaveUp: runner.gaveUp });
   const announce = createAnnounce({ ...deps, events, identityOf: runner.identityOf });
   deps.durable.handle(announceWork, announce.handler, { ...announceLimits, gaveUp: announce.gaveUp });
@@ -169,6 +172,10 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
       waiters,
       runner,
       counts: runner.counts,
+      said: results.said,
+      offerToNodes: (tools) => {
+        nodeTools = tools;
+      },
       onStopped: (stop) => void stops.push(stop),
       kill: async (runId) => {
         const row = await db.read(findRun, { id: runId });
@@ -176,7 +183,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
       },
     }),
     methods,
-    tools: createSubagentTools({ db, clock, config, agents: deps.agents, media: deps.media, methods, spawn, wait }),
+    tools: createSubagentTools({ db, clock, config, agents: deps.agents, results, methods, spawn, wait }),
     stopping,
     async [Symbol.asyncDispose]() {
       stopping();

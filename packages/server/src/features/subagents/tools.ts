@@ -1,18 +1,17 @@
-import { AgentId, ModelName, ResultRef } from '@gatehouse/contract';
+import { AgentId, ModelName } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
-import { parseJson } from '../../kernel/json.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { AgentsApi } from '../agents/api.ts';
-import type { MediaLibrary } from '../media/api.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import { findRuns, listRuns } from './list-store.ts';
 import type { SubagentMethods } from './methods.ts';
 import { failureNote, resultOf } from './news.ts';
 import { reachOf, unknownRun } from './reach.ts';
 import { headOf } from '../../kernel/cut-text.ts';
+import type { Results } from './results.ts';
 import { isEnded, type RunRow } from './row.ts';
 import type { createSpawn } from './spawn.ts';
 import type { createWait } from './wait.ts';
@@ -23,7 +22,7 @@ export interface ToolDeps {
   readonly clock: Clock;
   readonly config: AgentToAgentConfig;
   readonly agents: Pick<AgentsApi, 'list' | 'find'>;
-  readonly media: Pick<MediaLibrary, 'read'>;
+  readonly results: Pick<Results, 'wholeOf'>;
   readonly methods: SubagentMethods;
   readonly spawn: ReturnType<typeof createSpawn>;
   readonly wait: ReturnType<typeof createWait>;
@@ -68,7 +67,7 @@ const waitCharacters = 32_000;
 const shownTask = 120;
 
 /** `sessions_spawn`, `subagents`, `agents_list` and `read_result`: what an agent sets going, sees and stops is what its own conversation asked for. */
-export function createSubagentTools({ db, clock, config, agents, media, methods, spawn, wait }: ToolDeps): readonly Tool[] {
+export function createSubagentTools({ db, clock, config, agents, results, methods, spawn, wait }: ToolDeps): readonly Tool[] {
   const spawning: Tool<typeof Spawn> = {
     name: 'sessions_spawn',
     description:
@@ -183,7 +182,7 @@ export function createSubagentTools({ db, clock, config, agents, media, methods,
       const [row] = await db.read(findRuns, { ...reachOf(call), ids: [runId] });
       if (row === undefined) throw unknownRun(runId);
       if (!isEnded(row)) throw new AppError('precondition_failed', 'runId: it has not ended yet', { param: 'runId' });
-      const text = (await wholeOf(row)) ?? row.resultText ?? '';
+      const text = await results.wholeOf(row);
       const part = headOf(text.slice(offset), limit);
       const left = Math.max(0, text.length - offset - part.length);
       return {
@@ -192,13 +191,6 @@ export function createSubagentTools({ db, clock, config, agents, media, methods,
       };
     },
   };
-
-  async function wholeOf({ resultRefJson }: RunRow): Promise<string | undefined> {
-    if (resultRefJson === null) return undefined;
-    const { ref, expiresAt } = ResultRef.parse(parseJson(resultRefJson));
-    if (expiresAt <= clock.now()) return undefined;
-    return (await media.read(ref.slice(ref.lastIndexOf('/') + 1)))?.toString('utf8');
-  }
 
   return [spawning, control, agentList, reading];
 }

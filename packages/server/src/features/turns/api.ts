@@ -10,6 +10,7 @@ import type { EndedRun, NewsTold, RunEnding } from '../subagents/api.ts';
 import type { CallContext, CallingTurn, ToolBounds } from '../../kernel/call-context.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ToolCall, ToolSpec } from '../../llm/model.ts';
 import type { TaskNews } from '../../runtime/background.ts';
+import type { Tool } from '../../runtime/tool.ts';
 import type { TurnFailure } from '../../runtime/turn-failure.ts';
 import type { TurnResult, TurnSink, TurnSteering } from '../../runtime/turn.ts';
 
@@ -158,6 +159,8 @@ export interface DurableTurn {
   readonly toolPolicy?: ToolPolicy;
   /** Of work that an agent asked for: it gets no tool that whoever asked has not. */
   readonly toolBounds?: ToolBounds;
+  /** Tools of this turn beside those of its agent, unless the agent's policy denies them. */
+  readonly extraTools?: readonly Tool[];
   readonly cacheRetention?: AgentConfig['cacheRetention'];
   /** Only the last exchanges of the conversation are sent, without notes of earlier ones; all when absent. */
   readonly historyTurns?: number;

@@ -8,6 +8,7 @@ import type { BackgroundRights } from '../../runtime/background.ts';
 import { toolsBeside } from '../../runtime/client-tools.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import type { Tool } from '../../runtime/tool.ts';
+import { refuseTool } from '../../runtime/tool-policy.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { ContextApi, PreparedContext } from '../context/api.ts';
@@ -135,7 +136,9 @@ export function createTurns(deps: TurnsDeps): Turns {
     const { target, agent, models, message, attached, background, durable } = turn;
     const authority = background?.begunBy ?? durable?.turn.authority ?? turn.origin;
     const light = durable?.turn.lightContext === true;
-    const tools = deps.toolsFor(agent, authority, durable?.turn.toolPolicy, durable?.turn.toolBounds);
+    const ownTools = deps.toolsFor(agent, authority, durable?.turn.toolPolicy, durable?.turn.toolBounds);
+    const extraTools = durable?.turn.extraTools?.filter((tool) => refuseTool(tool, agent.config, authority) === undefined) ?? [];
+    const tools = extraTools.length === 0 ? ownTools : [...ownTools, ...extraTools];
     const refreshing = deps.refreshPrompt(agent);
     if (refreshing !== undefined) await refreshing;
     const attended = turn.origin !== 'background' && durable === undefined;

@@ -417,6 +417,11 @@ describe('limits and statuses', () => {
     await sendSigned(server, 'exact', { key: 'order:7%' });
     const [delivery] = await of(server, 'exact');
     expect(delivery).toMatchObject({ renderedKey: 'order:7%', sessionKey: expect.stringMatching(/:webhook:order%3A7%25$/) });
+    const listed = (await server.client.call('webhooks.list', {})).webhooks.find(({ mapping }) => mapping === 'exact');
+    expect(listed?.deliveries).toBe((await of(server, 'exact')).length);
+    const { deliveryId: again } = await server.client.call('webhooks.replay', { deliveryId: delivery?.deliveryId ?? '' });
+    const done = async () => (await of(server, 'exact')).find(({ deliveryId }) => deliveryId === again);
+    await expect.poll(done).toMatchObject({ state: 'done', replayOf: delivery?.deliveryId, renderedKey: 'order:7%' });
   });
 
   it('no mapping, other methods, too large, compressed', async () => {
