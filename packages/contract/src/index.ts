@@ -12,7 +12,7 @@ export { ResponseDeleted, ResponseObject, ResponseRequest } from './http/v1-resp
 export { ResponseInputItem, ResponseOutputItem } from './http/v1-responses-items.ts';
 export { effortOf } from './http/v1-harmless.ts';
 export { ResponseStreamEvent } from './http/v1-responses-events.ts';
-export { EmbeddingRequest, EmbeddingResponse } from './http/v1-embeddings.ts';
+export { EmbeddingRequest, EmbeddingResponse, ExtendedEmbeddingRequest } from './http/v1-embeddings.ts';
 export { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './http/api-chat.ts';
 export { ApiAgents, ApiChannels, ApiChatHistory } from './http/api-lists.ts';
 export { ApiMemorySearch, ApiMemoryStats } from './http/api-memory.ts';

@@ -5,6 +5,7 @@ import { routes, type Route } from './http/routes.ts';
 import { createSchemaWriter, isJsonObject, type Json, type JsonObject, type SchemaUse } from './json-schema.ts';
 import { errorStatuses, type OpenApiDocument } from './openapi.ts';
 import type { OpenRpcDocument, OpenRpcMethod } from './openrpc.ts';
+import { scopeWords } from './scopes.ts';
 import { resolveSchema, schemaRows, type SchemaLookup, type SchemaRow, typeText } from './schema-text.ts';
 
 const notice = '<!-- Made by tools/gen.ts from the contract. Change the contract, then run `npm run gen`. -->';
@@ -70,7 +71,7 @@ export function httpReference(document: OpenApiDocument): string {
 
 function routeSection(route: Route, document: OpenApiDocument, lookup: SchemaLookup): string[] {
   const described = document.paths[route.path.replaceAll(/[:*]([A-Za-z]+)/g, '{$1}')]?.[route.method.toLowerCase()] ?? {};
-  const access = route.scope === 'none' ? 'No token needed' : `Scope \`${route.scope}\``;
+  const access = route.scope === 'none' ? 'No token needed' : `Scope ${scopeWords(route.scope).replaceAll("'", '`')}`;
   return [
     `### \`${route.method} ${route.path}\``,
     route.summary,

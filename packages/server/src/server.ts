@@ -446,8 +446,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     embed:
       embedder === undefined
         ? undefined
-        : (texts, { identity, signal }) =>
-            budgets.work.embed({ agentId: defaultAgentOf(agents.api, identity), principalId: identity.principalId, texts, signal }),
+        : (texts, { identity, signal }, dimensions) =>
+            budgets.work.embed({ agentId: defaultAgentOf(agents.api, identity), principalId: identity.principalId, texts, signal, dimensions }),
+    embeddingModel: embedder,
     scriptCalls: teams.scriptCalls,
   });
   // Whoever is let in finds the schedule read, and the greeting follows at once.

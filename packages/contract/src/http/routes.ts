@@ -9,7 +9,8 @@ import { WebhookPayload, WebhookReceived } from './hooks.ts';
 import { MediaInfo, MediaList } from './media.ts';
 import { RpcReply, RpcRequest } from './rpc.ts';
 import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from './v1-chat.ts';
-import { EmbeddingRequest, EmbeddingResponse } from './v1-embeddings.ts';
+import { ExtendedChatCompletionRequest } from './v1-chat-extended.ts';
+import { EmbeddingRequest, EmbeddingResponse, ExtendedEmbeddingRequest } from './v1-embeddings.ts';
 import { ModelList, ModelObject } from './v1-models.ts';
 import { ResponseStreamEvent } from './v1-responses-events.ts';
 import { ResponseDeleted, ResponseObject, ResponseRequest } from './v1-responses.ts';
@@ -58,6 +59,9 @@ const idempotencyKey =
   '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome, unless that was 429 or 503; with another body it is a conflict.';
 
 /** Every route of the gateway (http-gateway.md §4). What is not here is a 404. */
+/** Which body a route takes is the gateway's setting or the token's. */
+const compatWords = 'The first with compat.fields: strict (the default), the second with compat.fields: extended, of the gateway or of the token.';
+
 export const routes = {
   health: {
     method: 'GET',
@@ -86,7 +90,7 @@ export const routes = {
     family: 'v1',
     rateLimited: true,
     summary: 'Runs one agent turn over the given messages, in a conversation of its own that is not kept.',
-    body: ChatCompletionRequest,
+    body: z.union([ChatCompletionRequest, ExtendedChatCompletionRequest]).describe(compatWords),
     response: ChatCompletion,
     streamed: ChatCompletionChunk,
   },
@@ -115,7 +119,7 @@ export const routes = {
     family: 'v1',
     rateLimited: true,
     summary: 'Turns texts into vectors.',
-    body: EmbeddingRequest,
+    body: z.union([EmbeddingRequest, ExtendedEmbeddingRequest]).describe(compatWords),
     response: EmbeddingResponse,
   },
   createResponse: {

@@ -3,7 +3,7 @@ import * as z from 'zod';
 /** Body of `POST /v1/embeddings` (http-gateway.md §2.7). */
 export const EmbeddingRequest = z
   .strictObject({
-    model: z.string().min(1).describe('For the client only: the embedding model of the configuration answers, and the answer names it.'),
+    model: z.string().min(1).describe('The embedding model of the configuration, as provider/model or the bare model id; /v1/models lists it.'),
     input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)], {
       error: 'expected a non-empty string or a non-empty array of non-empty strings (token ids are not accepted)',
     }),
@@ -11,6 +11,12 @@ export const EmbeddingRequest = z
   })
   .meta({ id: 'EmbeddingRequest' });
 export type EmbeddingRequest = z.output<typeof EmbeddingRequest>;
+
+/** Body of `POST /v1/embeddings` with `gateway.compat.fields: extended`. */
+export const ExtendedEmbeddingRequest = EmbeddingRequest.extend({
+  dimensions: z.int().min(1).max(65_536).nullish().describe('Length of the vectors; refused when the model has another one.'),
+  user: z.string().max(512).nullish().describe('Without effect.'),
+}).meta({ id: 'ExtendedEmbeddingRequest' });
 
 export const EmbeddingResponse = z
   .strictObject({

@@ -67,6 +67,8 @@ export interface GatewayDeps {
   readonly primaryModel: (agent: Agent) => ModelInfo;
   /** Absent: `/v1/embeddings` answers 404. */
   readonly embed: EmbedTexts | undefined;
+  /** The model that `embed` asks; listed by `/v1/models`. */
+  readonly embeddingModel?: { readonly provider: string; readonly model: string } | undefined;
   readonly health: () => Health | Promise<Health>;
   /** Built at the first request for them. */
   readonly documents: Readonly<Record<'openapi' | 'openrpc' | 'asyncapi', () => object | Promise<object>>>;

@@ -33,7 +33,14 @@ describe('request bodies (B1, B2, B8)', () => {
     expect([refused.status, refused.headers.get('connection'), await refused.json()]).toEqual([
       413,
       'close',
-      { error: { message: `The body must not be larger than ${limit} bytes`, type: 'server_error', param: null, code: null } },
+      {
+        error: {
+          message: `The body must not be larger than ${limit} bytes; gateway.httpBodyLimitBytes sets the limit`,
+          type: 'server_error',
+          param: null,
+          code: null,
+        },
+      },
     ]);
   });
 

@@ -15,9 +15,19 @@ export async function readJsonBody(call: HttpCall, limit: number, parse: (text: 
   const type = headers['content-type'];
   if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
     throw refusedBody(call, new AppError('unsupported_media_type', 'The content type must be application/json'));
-  const bytes = await readBody(call, limit);
+  const bytes = await readWhole(call, limit);
   if (!isUtf8(bytes)) throw new AppError('parse_error', 'The body is not valid UTF-8');
   return parse(bytes.toString('utf8'));
+}
+
+/** A refusal for its size names the setting, which whoever runs the gateway can raise. */
+async function readWhole(call: HttpCall, limit: number): Promise<Buffer> {
+  try {
+    return await readBody(call, limit);
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'payload_too_large') throw error;
+    throw new AppError(error.code, `${error.message}; gateway.httpBodyLimitBytes sets the limit`, error.details);
+  }
 }
 
 /** How long a body may take. */

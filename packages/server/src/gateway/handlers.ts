@@ -43,7 +43,7 @@ export function createRouteHandlers(
   const bodyLimit = deps.config.httpBodyLimitBytes;
   const healthRoute = createHealthRoute({ health, draining: parts.draining });
   const mediaRoutes = createMediaRoutes(deps);
-  const modelRoutes = createModelRoutes({ models, agents });
+  const modelRoutes = createModelRoutes({ models, agents, embeddingModel: deps.embeddingModel });
   const storedResponses = createStoredResponseRoutes({ responses });
   const chat = { turns, receipts: deps.receipts, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs };
   const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.enabled });
@@ -64,7 +64,7 @@ export function createRouteHandlers(
     chatCompletions: createChatRoute({ turns, fields: deps.config.compat.fields, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     models: modelRoutes.list,
     model: modelRoutes.get,
-    embeddings: createEmbeddingsRoute({ embed, bodyLimit }),
+    embeddings: createEmbeddingsRoute({ embed, model: deps.embeddingModel, fields: deps.config.compat.fields, bodyLimit }),
     createResponse: createResponseRoute({ turns, responses, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     response: storedResponses.get,
     deleteResponse: storedResponses.delete,

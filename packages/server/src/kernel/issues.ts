@@ -61,14 +61,29 @@ function anyOf(branches: readonly (readonly z.core.$ZodIssue[])[]): string | und
 
 const mismatch = /^Invalid input: expected (.+), received (\w+)$/;
 
+/** What was expected, in our words where the schema has none of its own. */
 function wording(issue: z.core.$ZodIssue): string {
-  return issue.code === 'invalid_type' && issue.input === undefined ? required(issue.message) : issue.message;
+  if (issue.code === 'invalid_type' && issue.input === undefined && issue.message.endsWith('received undefined')) return required(issue.message);
+  if (issue.code === 'too_small' && issue.message.startsWith('Too small: ')) return `expected ${amount('at least', issue.minimum, issue.origin)}`;
+  if (issue.code === 'too_big' && issue.message.startsWith('Too big: ')) return `expected ${amount('at most', issue.maximum, issue.origin)}`;
+  return issue.message
+    .replace(/^Invalid (?:input|option|discriminator value)[:.] ?/, '')
+    .replace(/^Expected /, 'expected ')
+    .replace(/^expected one of |^expected (?='[^']*' \|)/, 'expected ')
+    .replaceAll(/["']([^"'|]*)["'] ?\| ?(?=["'])/g, '"$1" or ')
+    .replace(/ or '([^']*)'$/, ' or "$1"');
+}
+
+function amount(bound: string, count: number | bigint, origin: string): string {
+  const unit = origin === 'string' ? 'character' : origin === 'array' || origin === 'set' ? 'item' : undefined;
+  if (unit === undefined) return `a number of ${bound} ${count}`;
+  return `${bound} ${count} ${unit}${Number(count) === 1 ? '' : 's'}`;
 }
 
 function required(message: string): string {
   return message.endsWith('received undefined')
     ? `required, ${message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '')}`
-    : message;
+    : message.replace(/^Invalid input: /, '');
 }
 
 /** One sentence for all of them. */

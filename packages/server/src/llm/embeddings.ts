@@ -26,7 +26,8 @@ export interface Embeddings {
 export interface Embedder extends AsyncDisposable {
   readonly provider: string;
   readonly model: string;
-  embed(texts: readonly string[], signal: AbortSignal): Promise<Embeddings>;
+  /** `dimensions`: the length that the vectors must have; fails with `bad_request` when the model makes others. */
+  embed(texts: readonly string[], signal: AbortSignal, dimensions?: number): Promise<Embeddings>;
 }
 
 /** The embedder of the configuration; undefined when it has none. Fails with an Error that names the configuration key. */
@@ -53,19 +54,25 @@ export function createEmbedder(
   return {
     provider: config.provider,
     model: config.model,
-    embed: (texts, signal) =>
-      embedInBatches(texts, config.batchSize, (batch) => askProvider(upstream, config, vendor.embeddings === 'base64', batch, signal)),
+    embed: async (texts, signal, dimensions) => {
+      const ask = (batch: readonly string[]) => askProvider(upstream, { config, base64: vendor.embeddings === 'base64', dimensions }, batch, signal);
+      const answer = await embedInBatches(texts, config.batchSize, ask);
+      const length = answer.vectors[0]?.length;
+      if (dimensions === undefined || length === undefined || length === dimensions) return answer;
+      const refusal = new ModelError('bad_request', `The model ${config.model} makes vectors of ${length} dimensions, not of ${dimensions}`);
+      throw withTokens(refusal, answer.tokens);
+    },
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };
 }
 
 function hashingEmbedder(config: EmbeddingConfig): Embedder {
-  const dimensions = config.dimensions ?? defaultDimensions;
-  const model = `hashing-${dimensions}`;
+  const own = config.dimensions ?? defaultDimensions;
+  const model = `hashing-${own}`;
   return {
     provider: 'hashing',
     model,
-    async embed(texts) {
+    async embed(texts, _signal, dimensions = own) {
       return {
         vectors: texts.map((text) => hashingVector(text, dimensions)),
         model,
@@ -117,12 +124,17 @@ const Answer = z.object({
 
 function askProvider(
   upstream: Upstream,
-  config: EmbeddingConfig,
-  base64: boolean,
+  how: { readonly config: EmbeddingConfig; readonly base64: boolean; readonly dimensions: number | undefined },
   texts: readonly string[],
   signal: AbortSignal,
 ): Promise<Embeddings> {
-  const body = JSON.stringify({ model: config.model, input: texts, encoding_format: base64 ? 'base64' : 'float' });
+  const { config, base64, dimensions } = how;
+  const body = JSON.stringify({
+    model: config.model,
+    input: texts,
+    encoding_format: base64 ? 'base64' : 'float',
+    ...(dimensions !== undefined && { dimensions }),
+  });
   return upstream.post<Embeddings>(
     { path: '/embeddings', body, timeoutMs: config.timeoutMs, signal },
     { stream: undefined, whole: (bytes) => readAnswer(bytes, config.model, texts), unanswered: () => inputOf(countAll(texts), true) },

@@ -24,6 +24,8 @@ export interface GenerateWork extends WorkFor {
 }
 
 export interface EmbedWork extends WorkFor {
+  /** Length of the vectors; the model's own when absent. */
+  readonly dimensions?: number | undefined;
   readonly texts: readonly string[];
 }
 

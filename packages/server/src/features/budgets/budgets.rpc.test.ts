@@ -91,18 +91,18 @@ describe('a cap', () => {
     expect(result.failure?.message).toContain('agents.default.budgets.perHourTokens');
   });
 
-  test('on money answers before any call when the price is not known, and 429 on /v1', async () => {
+  test('on money answers before any call when the price is not known, and 400 on /v1, because waiting does not help', async () => {
     const free = { type: 'openai-compatible' as const, baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'k', models: [{ id: 'x' }] };
     await using server = await start({ perDayUsd: 5 }, { providers: { free } });
     const response = await post(server, '/v1/chat/completions', { model: 'free/x', messages: [{ role: 'user', content: message }] });
-    expect(response.status).toBe(429);
+    expect([response.status, response.headers.get('x-gatehouse-error')]).toEqual([400, 'budget_exceeded']);
     const { error } = (await response.json()) as { error: { type: string; message: string } };
-    expect(error.type).toBe('rate_limit_error');
+    expect(error.type).toBe('invalid_request_error');
     expect(error.message).toContain('The price of free/x is not known, and agents.default.budgets.perDayUsd is a cap in US dollars');
     expect(server.provider.served()).toBe(0);
   });
 
-  test('of all agents refuses on every surface, with the time when there is room again', async () => {
+  test('of all agents refuses on every surface; under /v1 as what can never fit', async () => {
     const clock = createStepClock();
     await using server = await start({}, { budgets: { perHourTokens: 50 } }, { clock });
     for (const [path, body] of [
@@ -113,7 +113,10 @@ describe('a cap', () => {
       ['/api/chat/stream', { message }],
     ] as const) {
       const response = await post(server, path, body);
-      expect([response.status, await response.text()], path).toEqual([429, expect.stringContaining('budgets.perHourTokens of 50 tokens')]);
+      expect([response.status, await response.text()], path).toEqual([
+        path.startsWith('/v1') ? 400 : 429,
+        expect.stringContaining('budgets.perHourTokens of 50 tokens'),
+      ]);
     }
     expect(server.provider.served()).toBe(0);
   });
@@ -135,13 +138,13 @@ describe('a cap', () => {
   test('holds for embeddings, which are booked on the agent of the token', async () => {
     await using server = await start({ perHourTokens: 1000 }, { embedding: { provider: 'hashing' } });
     const token = await server.as(['api'], { agents: ['default'] });
-    expect((await post(server, '/v1/embeddings', { model: 'x', input: 'some words to embed' }, token.token)).status).toBe(200);
+    expect((await post(server, '/v1/embeddings', { model: 'hashing-384', input: 'some words to embed' }, token.token)).status).toBe(200);
     const { rows } = await server.client.call('usage.report', { groupBy: ['agent', 'operation'] });
     expect(rows).toMatchObject([{ keys: ['default', 'embedding'], calls: 1, costUsd: 0 }]);
     const { used } = await capOf(server, 'perHourTokens');
     expect(used).toBe(rows[0]?.inputTokens);
-    const refused = await post(server, '/v1/embeddings', { model: 'x', input: 'word '.repeat(2000) }, token.token);
-    expect([refused.status, await refused.text()]).toEqual([429, expect.stringContaining('agents.default.budgets.perHourTokens')]);
+    const refused = await post(server, '/v1/embeddings', { model: 'hashing-384', input: 'word '.repeat(2000) }, token.token);
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('agents.default.budgets.perHourTokens')]);
     expect((await capOf(server, 'perHourTokens')).used).toBe(used);
   });
 

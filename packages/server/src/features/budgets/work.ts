@@ -125,7 +125,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
             deps.countAttempt(agent.id, attempt);
           };
           try {
-            const answer = await embedder.embed(work.texts, work.signal);
+            const answer = await embedder.embed(work.texts, work.signal, work.dimensions);
             record('ok', inputOnly(answer.tokens));
             return answer;
           } catch (error) {

@@ -1,8 +1,8 @@
-import { ChatCompletionRequest, imageNotSupported } from '@gatehouse/contract';
+import { ChatCompletionRequest, ExtendedChatCompletionRequest, imageNotSupported } from '@gatehouse/contract';
 import type { CompletionRequest } from '../../features/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
-import { parseInput } from '../parse-input.ts';
 import { parseExtendedChat } from './v1-chat-extended.ts';
+import { parseStrictly } from './v1-strict.ts';
 
 /** A chat completion as the turn is asked for it, and how its answer is wanted. */
 export interface ChatRequest {
@@ -22,7 +22,7 @@ export function parseChat(body: unknown, fields: 'strict' | 'extended'): ChatReq
 
 function parseStrict(body: unknown): ChatRequest {
   if (hasImage(body)) throw new AppError('invalid_params', `${imageNotSupported}; send text blocks only`, { param: 'messages' });
-  const request = parseInput(ChatCompletionRequest, body);
+  const request = parseStrictly(ChatCompletionRequest, ExtendedChatCompletionRequest, body);
   return {
     completion: {
       model: request.model,

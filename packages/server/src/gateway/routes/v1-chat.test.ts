@@ -95,8 +95,8 @@ describe('the body (B3, B4)', () => {
   });
 
   it.each([
-    [null, 'messages.0.content: Invalid input: expected string or array, received null'],
-    [1, 'messages.0.content: Invalid input: expected string or array, received number'],
+    [null, 'messages.0.content: expected string or array, received null'],
+    [1, 'messages.0.content: expected string or array, received number'],
     [undefined, 'messages.0.content: required, expected string or array'],
   ])('names every form that content may have when it is %s', async (content, message) => {
     const { error } = V1Error.parse(await (await send({ model: 'm', messages: [{ role: 'user', content }] })).json());

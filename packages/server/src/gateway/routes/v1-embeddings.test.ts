@@ -13,7 +13,7 @@ const embedTexts: EmbedTexts = async (texts) => ({
 const path = '/v1/embeddings';
 
 function start(embed: EmbedTexts | undefined = embedTexts) {
-  return startGateway({ deps: { embed } });
+  return startGateway({ deps: { embed, embeddingModel: { provider: 'local', model: 'x' } } });
 }
 
 describe('POST /v1/embeddings', () => {
@@ -49,9 +49,9 @@ describe('POST /v1/embeddings', () => {
   });
 
   it.each([
-    ['', '>=1 characters'],
-    [[], '>=1 items'],
-    [['a', ''], '>=1 characters'],
+    ['', 'at least 1 character'],
+    [[], 'at least 1 item'],
+    [['a', ''], 'at least 1 character'],
     [[1, 2, 3], 'non-empty'],
     [[[1, 2]], 'token ids are not accepted'],
     [undefined, 'non-empty'],

@@ -8,16 +8,24 @@ import { sendJson } from '../reply.ts';
 export interface ModelRoutesDeps {
   readonly models: Models;
   readonly agents: AgentsApi;
+  readonly embeddingModel?: { readonly provider: string; readonly model: string } | undefined;
 }
 
-/** The catalog, then the agents as `agent/<id>`; of both only what the token can use (http-gateway.md §2.6, §4.2). */
-function visible({ models, agents }: ModelRoutesDeps, call: HttpCall): ModelObject[] {
+/** The catalog, the embedding model, then the agents as `agent/<id>`; of both only what the token can use (http-gateway.md §2.6, §4.2). */
+function visible({ models, agents, embeddingModel }: ModelRoutesDeps, call: HttpCall): ModelObject[] {
   const allowed = call.identity?.agents;
   const reachable = (agentId: string): boolean => allowed === undefined || allowed.includes(agentId);
   // A model by its own name runs in the default agent.
   const catalog = reachable(agents.defaultId) ? models.list() : [];
+  const known = catalog.map(({ provider, modelId }) => ({ id: `${provider}/${modelId}`, owner: provider }));
+  const embedder = embeddingModel === undefined ? [] : [{ id: `${embeddingModel.provider}/${embeddingModel.model}`, owner: embeddingModel.provider }];
   return [
-    ...catalog.map((model): ModelObject => ({ id: `${model.provider}/${model.modelId}`, object: 'model', created: 0, owned_by: model.provider })),
+    ...[...known, ...embedder.filter(({ id }) => known.every((model) => model.id !== id))].map(({ id, owner }): ModelObject => ({
+      id,
+      object: 'model',
+      created: 0,
+      owned_by: owner,
+    })),
     ...agents
       .list()
       .filter((agent) => reachable(agent.id))
