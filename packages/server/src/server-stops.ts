@@ -60,5 +60,3 @@ export function createStops({ tokens, autonomy, turns, background, commands }: S
     },
   };
 }
-
-export type Stops = ReturnType<typeof createStops>;

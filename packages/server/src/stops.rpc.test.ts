@@ -56,7 +56,7 @@ const routes: Readonly<Record<string, { readonly send: (token: string) => Promis
   'POST /rpc': { send: (token) => post('/rpc', token, execute), refusal: /^200 .*"error":.*unauthenticated/ },
   'GET /ws': {
     async send(token) {
-      await using socket = server.socket(token);
+      using socket = server.socket(token);
       return await socket.call('agent.execute', { message: 'Work' }).then(JSON.stringify, (error: unknown) => JSON.stringify(error));
     },
     refusal: /unauthenticated/,

@@ -179,7 +179,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     hasTurn: (rootRunId) => deps.turnOf(rootRunId) !== undefined,
   });
 
-  const methods = createAutonomyMethods({ ...deps, roots, stopped, stops, revocations, profileOf });
+  const methods = createAutonomyMethods({ ...deps, stopped, stops, revocations, profileOf });
   return {
     api,
     turns,

@@ -32,6 +32,12 @@ interface Page {
   readonly limit: number;
 }
 
+/** Which of these roots have rows. */
+export const knownRoots = operation('autonomy.knownRoots', async (tx: Tx, { ids }: { readonly ids: readonly string[] }): Promise<string[]> => {
+  const rows = await tx.build<{ id: string }>((db) => db.selectFrom('root_run').select('id').where('id', 'in', ids));
+  return rows.map(({ id }) => id);
+});
+
 /** Newest first. */
 export const listRoots = operation(
   'autonomy.listRoots',
@@ -78,4 +84,4 @@ export const listRoots = operation(
   },
 );
 
-export const rootListOperations = [listRoots];
+export const rootListOperations = [knownRoots, listRoots];

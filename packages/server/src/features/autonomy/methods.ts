@@ -11,8 +11,7 @@ import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { RootEntry, RootStop } from './api.ts';
 import type { AutonomyConfig } from './config.ts';
 import { evictedProfile } from './profiles.ts';
-import { listRoots, type RootRow } from './list-store.ts';
-import type { LiveRoots } from './live-roots.ts';
+import { knownRoots, listRoots, type RootRow } from './list-store.ts';
 import { evict, kill, revoke } from './stop-store.ts';
 
 /** A turn as it runs now. */
@@ -28,8 +27,6 @@ export interface AutonomyMethodDeps {
   readonly config: AutonomyConfig;
   readonly agents: AgentsApi;
   readonly turns: () => readonly (RunningTurn & { readonly rootRunId: string; readonly startedAtMs: number })[];
-  /** Those that delegated something, and so have rows. */
-  readonly roots: Pick<LiveRoots, 'has'>;
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
   /** What the decisions are made by; grows here after each commit. */
   readonly stopped: { readonly roots: Set<string>; readonly leases: Set<string>; readonly evicted: Set<string> };
@@ -55,8 +52,6 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
     const agent = turn === undefined ? undefined : deps.agents.find(turn.agentId);
     return turn === undefined || agent === undefined ? undefined : { ...turn, profile: deps.profileOf(agent, rootRunId) };
   }
-
-  const hasRow = (rootRunId: string) => deps.roots.has(rootRunId) || stopped.roots.has(rootRunId) || stopped.evicted.has(rootRunId);
 
   function shownTurn({ rootRunId, agentId, origin, conversationRef, startedAtMs }: ReturnType<AutonomyMethodDeps['turns']>[number]) {
     const agent = deps.agents.find(agentId);
@@ -138,7 +133,9 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
       // A turn that delegated nothing has no row: it comes first, while it runs.
       const isVisible = (turn: RunningTurn) =>
         (principalId === null || turn.principalId === principalId) && (agentIds === null || agentIds.includes(turn.agentId));
-      const plain = state !== undefined && state !== 'active' ? [] : deps.turns().filter((turn) => !hasRow(turn.rootRunId) && isVisible(turn));
+      const turns = state !== undefined && state !== 'active' ? [] : deps.turns().filter(isVisible);
+      const known = new Set(turns.length === 0 ? [] : await db.read(knownRoots, { ids: turns.map(({ rootRunId }) => rootRunId) }));
+      const plain = turns.filter(({ rootRunId }) => !known.has(rootRunId));
       const live = plain.slice(offset, offset + limit).map(shownTurn);
       const { rows, total } = await db.read(listRoots, {
         principalId,
