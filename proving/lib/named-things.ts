@@ -99,6 +99,7 @@ const exempt: Readonly<Record<string, string>> = {
   'agents.create agentId': 'names what does not exist yet',
   'session.fork forkKey': 'names what does not exist yet, among what is the own of the caller',
   'tokens.create id': 'names what does not exist yet',
+  'background.stop id': 'names what runs in a jail; that what is foreign is answered like what is unknown is shown by stops.rpc.test.ts',
   'tokens.revoke id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'tokens.rotate id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'GET /v1/models/*id id': 'models are configuration',
