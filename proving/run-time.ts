@@ -3,6 +3,7 @@ import { proveCatchUp } from './r10-catch-up.ts';
 import { proveStopUnderLoad } from './r12-stop-under-load.ts';
 import { proveSentOnce } from './r2-sent-once.ts';
 import { proveClaimedOnce } from './r7-claimed-once.ts';
+import { proveOutage } from './r43-outage.ts';
 import { proveVirtualWeek } from './r40-virtual-week.ts';
 import { proveMissed } from './r8-missed.ts';
 import { killPoints, proveKilledTurns } from './r6-killed-turns.ts';
@@ -105,6 +106,20 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.seeds} seeds, ${report.days} virtual days: ${report.crashes} crashes, ${report.stops} stops, ${report.occurrences} occurrences, ${report.orders} webhooks, chats and orders, ${report.modelCalls} model calls, ${report.unknown} unknown: ${wrong.length} wrong; seed ${seed}`,
         caught: `only the next time kept: ${missed.wrong.length} wrong; no row of intents: ${again.wrong.length} wrong`,
         good: wrong.length === 0 && report.crashes > 0 && missed.wrong.length > 0 && again.wrong.length > 0,
+      };
+    },
+    async r43() {
+      const load = { webhooks: 200, messages: 50, oneShots: 20, recurring: 5, minutes: 10, patienceMin: 90 };
+      const { wrong, ran, ...report } = await proveOutage(load);
+      tell(wrong.slice(0, 20));
+      const few = { webhooks: 20, messages: 5, oneShots: 5, recurring: 2, minutes: 10, patienceMin: 20 };
+      const counted = await proveOutage({ ...few, broken: 'wait-as-attempt' });
+      const closed = await proveOutage({ ...few, broken: 'breaker-not-transient' });
+      return {
+        promise: 'Work that is accepted while its model provider fails runs when it answers again, once each, and no job is paused',
+        figure: `${load.minutes} virtual minutes of 500, 503, rubbish, 429 and 401 (${report.refused} requests): ran ${counts(ran)}, all within ${report.recoveredAfterMin} virtual minutes of the first good answer; ${wrong.length} wrong`,
+        caught: `waits counted as attempts: ${counted.wrong.length} wrong; an open breaker that ends work: ${closed.wrong.length} wrong`,
+        good: wrong.length === 0 && counted.wrong.length > 0 && closed.wrong.length > 0,
       };
     },
   };

@@ -108,6 +108,8 @@ export { McpHeaders, McpServerName, mcpTransports } from './methods/mcp.ts';
 export { ModelCost } from './methods/models.ts';
 export type { WebhookDelivery } from './methods/webhooks.ts';
 export { WebhookDeliveryId } from './shared/webhook.ts';
+export { WorkWaiting } from './shared/waiting.ts';
+export type { ProviderState } from './methods/providers.ts';
 export { standardFolders, type TemplateName, templateNames, workspaceLimits } from './methods/workspace.ts';
 export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
 export { openApiDocument, type OpenApiDocument } from './openapi.ts';

@@ -20,6 +20,7 @@ import { memory } from './methods/memory.ts';
 import { memoryLife } from './methods/memory-life.ts';
 import { models } from './methods/models.ts';
 import { obs } from './methods/obs.ts';
+import { providers } from './methods/providers.ts';
 import { rpc } from './methods/rpc.ts';
 import { run } from './methods/run.ts';
 import { scheduler } from './methods/scheduler.ts';
@@ -37,6 +38,7 @@ import { workspace } from './methods/workspace.ts';
 /** Every registered JSON-RPC method (json-rpc.md §4). A method that is not here answers -32601. */
 export const contract = {
   ...system,
+  ...providers,
   ...rpc,
   ...adminApproval,
   ...agent,

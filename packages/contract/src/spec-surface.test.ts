@@ -23,6 +23,8 @@ const beyondSpec = new Set([
   'background.list',
   'background.stop',
   'graph.answer',
+  'providers.list',
+  'providers.retry',
 ]);
 /** Events of ours that the specification does not name. */
 const eventsBeyondSpec = [

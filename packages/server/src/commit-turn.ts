@@ -1,4 +1,5 @@
 import { markTasks } from './features/background/store.ts';
+import { inboxDeliver } from './features/inbox/store.ts';
 import { keepReceipt } from './features/receipts/store.ts';
 import { keepResponse } from './features/responses/store.ts';
 import { addMessages } from './features/sessions/store.ts';
@@ -30,5 +31,6 @@ export async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Pr
   if (rows?.tasks !== undefined) await markTasks(tx, rows.tasks);
   if (rows?.news !== undefined) await markTold(tx, rows.news);
   if (rows?.send !== undefined) await keepSend(tx, rows.send);
+  for (const message of rows?.inbox ?? []) await inboxDeliver(tx, message);
   return rows?.runEnd === undefined ? undefined : endRun(tx, rows.runEnd);
 }

@@ -1,6 +1,7 @@
 import { dropApprovals } from './features/approvals/store.ts';
 import { dropTasks } from './features/background/store.ts';
 import { dropReviewMark } from './features/memory/review-store.ts';
+import { endWaitingIn } from './features/durable/store.ts';
 import { forgetReceipts } from './features/receipts/store.ts';
 import { type Archival, archiveConversation, type ConversationRow } from './features/sessions/store.ts';
 import { operation } from './kernel/db/operation.ts';
@@ -13,6 +14,7 @@ export const deleteConversation = operation('sessions.delete', async (tx, input:
   await forgetReceipts(tx, conversation.ref);
   await dropReviewMark(tx, conversation.ref);
   await dropTasks(tx, conversation.ref);
+  await endWaitingIn(tx, { ref: conversation.ref, endedBy: 'deleted', atMs: input.atMs });
   await dropSends(tx, { ref: conversation.ref, atMs: input.atMs });
   return conversation;
 });

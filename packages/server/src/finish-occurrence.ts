@@ -2,7 +2,7 @@ import { settleWithoutTurn } from './end-left-turn.ts';
 import type { WorkClaim, WorkEnd } from './features/durable/api.ts';
 import { findWork, type WorkStatus } from './features/durable/store.ts';
 import type { Finish } from './features/cron/finish.ts';
-import { endOccurrence, openOccurrences, type OccurrenceRow, readOccurrence } from './features/cron/occurrence-store.ts';
+import { endOccurrence, openOccurrences, type OccurrenceRow, passOver, readOccurrence } from './features/cron/occurrence-store.ts';
 import { cronWork } from './features/cron/work-kind.ts';
 import { enqueueSystemEvent } from './features/heartbeat/store.ts';
 import { inboxDeliver } from './features/inbox/store.ts';
@@ -35,7 +35,10 @@ const workEnds: Readonly<Record<Finish['end']['status'], WorkEnd>> = {
  */
 export const finishOccurrence = operation(
   'cron.finish',
-  async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent }: Finish): Promise<Finished | undefined> => {
+  async (
+    tx,
+    { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, late }: Finish,
+  ): Promise<Finished | undefined> => {
     const settled = claim && (await settleWithoutTurn(tx, settlementOf(claim, planned)));
     if (settled === 'lost') return undefined;
     const end = settled === 'unknown' ? { ...planned, status: 'unknown' as const, errorKind: 'owner_lost' } : planned;
@@ -46,6 +49,7 @@ export const finishOccurrence = operation(
     const created = conversation !== undefined && delivery === 'accepted' && (await addMessages(tx, conversation)).created;
     if (systemEvent !== undefined) await enqueueSystemEvent(tx, systemEvent);
     const ended = await endOccurrence(tx, { ...end, deliveryStatus, dependency, defaultMaxErrors });
+    if (late !== undefined) await passOver(tx, end.executionId, late);
     return ended && { ...ended, delivered: delivery === 'accepted', created };
   },
 );

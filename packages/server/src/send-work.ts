@@ -5,6 +5,7 @@ import { inboxDeliver } from './features/inbox/store.ts';
 import type { SendIntake, SendProgress } from './features/session-send/api.ts';
 import { answerKey, sendKind } from './features/session-send/exchange.ts';
 import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from './features/session-send/store.ts';
+import { abandonTurn, findDurableTurn } from './features/turns/ledger-store.ts';
 import { operation, type Tx } from './kernel/db/operation.ts';
 
 /** A message to another conversation with the work that brings it there: what the answer of `session.send` promises. */
@@ -33,6 +34,9 @@ export const failSendWork = operation(
 export async function dropSends(tx: Tx, about: { readonly ref: string; readonly atMs: number }): Promise<void> {
   for (const { id, leg } of await endSendsOf(tx, about)) {
     const work = await findWork(tx, { kind: sendKind, key: answerKey(id, leg) });
-    if (work !== undefined) await cancelWork(tx, { id: work.id, errorKind: 'deleted', atMs: about.atMs });
+    if (work === undefined) continue;
+    await cancelWork(tx, { id: work.id, errorKind: 'deleted', atMs: about.atMs });
+    const left = await findDurableTurn(tx, work.id);
+    if (left !== undefined) await abandonTurn(tx, { turnId: left.turnId, atMs: about.atMs });
   }
 }

@@ -6,7 +6,7 @@ import type { Models } from './llm/models.ts';
 export interface HealthDeps {
   readonly version: string;
   readonly clock: Clock;
-  readonly models: Pick<Models, 'list'>;
+  readonly models: Pick<Models, 'list' | 'states'>;
   readonly state: () => 'running' | 'draining';
   /** Fails when the storage cannot be used. */
   readonly storage: () => Promise<DbStatus>;
@@ -16,6 +16,14 @@ export interface HealthDeps {
   readonly shortage: () => string | undefined;
   /** True after repeated crashes: no agent takes turns. */
   readonly controlPlaneOnly: boolean;
+}
+
+/** The worst of the states, in one word and without the name of a provider. */
+function modelsCheck(models: HealthDeps['models']): Health['checks'][string] {
+  if (models.list().every((model) => model.provider === 'offline')) return { status: 'degraded', detail: 'no model provider is connected' };
+  const states = models.states().map(({ state }) => state);
+  const worst = (['refused', 'unreachable', 'cooling'] as const).find((state) => states.includes(state));
+  return worst === undefined ? { status: 'ok' } : { status: 'degraded', detail: worst };
 }
 
 /** What `/health` answers. A daemon without a model provider is well: that is how it is set up. */
@@ -36,9 +44,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
             : short
               ? { status: 'degraded', detail: 'the disk is nearly full' }
               : { status: 'ok' },
-      models: deps.models.list().some((model) => model.provider !== 'offline')
-        ? { status: 'ok' }
-        : { status: 'degraded', detail: 'no model provider is connected' },
+      models: modelsCheck(deps.models),
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
       turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };

@@ -17,6 +17,7 @@ import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import { beginBeat, endBeat, recoverBeats } from './heartbeat-work.ts';
+import type { Models } from './llm/models.ts';
 import type { FenceLabel } from './runtime/fence.ts';
 import { createCronPart } from './server-cron.ts';
 import type { ServerOptions } from './server-handle.ts';
@@ -38,6 +39,8 @@ export interface ScheduleDeps {
   /** Whether a turn runs in a conversation. */
   readonly isBusy: (conversationRef: string) => boolean;
   readonly turns: TurnsApi;
+  /** Calls back with a model that had failed and answers again. */
+  readonly onRecovered: Models['onRecovered'];
   readonly memory: MemoryLifeApi;
   readonly fence: (text: string, label: FenceLabel) => string;
   /** The identity of a token as it is now; undefined when it is gone. */
@@ -109,6 +112,7 @@ export function createSchedule(deps: ScheduleDeps) {
       agents,
       durable: durable.api,
       heartbeat: heartbeat.api,
+      inbox: inbox.api,
       turns,
       acceptDelivery,
       targetOf: (agentId, principalId, key) => ({
@@ -118,6 +122,13 @@ export function createSchedule(deps: ScheduleDeps) {
         principalId,
       }),
       renderedKeyOf: (sessionKey) => parseSessionKey(sessionKey).peerId ?? '',
+    }),
+  );
+  building.defer(
+    deps.onRecovered((model) => {
+      durable.api
+        .resumeWaiting({ kind: 'provider', subject: model })
+        .catch((error: unknown) => log.warn({ err: error, model }, 'Work that waits for a model could not be resumed; it looks again later'));
     }),
   );
   return {

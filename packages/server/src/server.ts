@@ -274,7 +274,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   );
   const runTurn = metrics.runTurn(
     createRunTurn({
-      models: { generate },
+      models: { generate, onRecovered: models.onRecovered },
       clock,
       fence,
       background: background.api,
@@ -349,6 +349,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     autonomy: autonomy.api,
     configure: agents.configure,
     knowsModel: (name) => models.resolve(name) !== undefined,
+    onRecovered: models.onRecovered,
     checklist: workspace.api.checklist,
     isBusy: (ref) => lanes.of(ref).running,
     turns: turns.api,

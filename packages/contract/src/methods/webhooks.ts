@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { method } from '../method.ts';
 import { AgentId, ConversationRef, PrintedSessionKey } from '../shared/session.ts';
 import { EpochMs, FinishReason } from '../shared/turn.ts';
+import { WorkWaiting } from '../shared/waiting.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from '../shared/webhook.ts';
 
 const MappingId = z.string().min(1).max(160).describe('Id of a mapping of the configuration, of a preset, or `webhook` for the strict route.');
@@ -40,6 +41,8 @@ export const WebhookDelivery = z
     turnId: z.string().nullable(),
     finishReason: FinishReason.nullable(),
     errorKind: z.string().nullable(),
+    cause: z.string().optional().describe("Of a failure: the provider's own sentence, secrets redacted."),
+    waiting: WorkWaiting.optional().describe('Of a delivery that waits for its model provider.'),
   })
   .meta({ id: 'WebhookDelivery' });
 export type WebhookDelivery = z.output<typeof WebhookDelivery>;

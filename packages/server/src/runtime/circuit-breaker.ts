@@ -29,8 +29,8 @@ export interface Admission {
  */
 export interface CircuitBreakers {
   admit(call: Admitting): Admission | { readonly retryAfterMs: number; readonly cause?: string };
-  /** How long every one of the models refuses this caller; undefined when one would be called. Takes no permit. */
-  refusal(call: Admitting): { readonly retryAfterMs: number; readonly cause?: string } | undefined;
+  /** Closes the breakers of a model (`provider/model`) that is known to answer, or is to be tried at once. */
+  close(model: string): void;
 }
 
 /** What a failed call says about its model. Refusals of one request, budgets, keys and rate limits say nothing. */
@@ -124,7 +124,9 @@ export function createCircuitBreakers(clock: Clock, onOpen: (opened: Opened) => 
   }
 
   return {
-    refusal,
+    close(model) {
+      for (const key of breakers.keys()) if (key.endsWith(` ${model}`)) breakers.delete(key);
+    },
     admit(call) {
       const models = call.models.filter((model) => waitMs(breakers.get(keyOf(call.agentId, model)), call) === 0);
       if (models.length === 0) return refusal(call) ?? { retryAfterMs: 0 };
@@ -160,4 +162,4 @@ function outcomeOf(attempt: Attempt | undefined): Outcome {
   return error.kind === 'timeout' && error.partial !== undefined ? 'neutral' : 'failure';
 }
 
-const keyOf = (agentId: string, { provider, modelId }: ModelInfo) => JSON.stringify([agentId, provider, modelId]);
+const keyOf = (agentId: string, { provider, modelId }: ModelInfo) => `${agentId} ${provider}/${modelId}`;

@@ -20,7 +20,7 @@ import { budgetExceeded, circuitOpen, contextExhausted, endOfFailedCall, type Tu
 import { TurnStop } from './turn-stop.ts';
 
 export interface RunTurnDeps extends CallToolsDeps {
-  readonly models: Pick<Models, 'generate'>;
+  readonly models: Pick<Models, 'generate'> & Partial<Pick<Models, 'onRecovered'>>;
   readonly clock: Clock;
   readonly background?: BackgroundTasks;
 }
@@ -54,6 +54,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
   const breakers = createCircuitBreakers(deps.clock, (opened) =>
     deps.log.warn({ ...opened }, 'A model failed repeatedly; calls of the agent to it are refused for a while'),
   );
+  deps.models.onRecovered?.((model) => breakers.close(model));
   const planCall = createPlanCall(createFitContext(countTokens), countTokens);
 
   async function runSteps(input: TurnInput, progress: Progress, stop: TurnStop, sink: TurnSink | undefined): Promise<TurnEnd> {
@@ -141,6 +142,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           agentId: input.agentId,
           request,
           onAttempt,
+          isExplicit: isExplicit(input),
           ...(reservation !== undefined && { mayGoOn: () => reservation.covers(progress.calls.slice(callsBefore)) }),
         };
         if (reservation?.stored !== undefined) await reservation.stored;
@@ -280,6 +282,10 @@ const admitting = ({ agentId, agent, call, models }: TurnInput) => ({
 function isTooLong(error: unknown): boolean {
   return error instanceof ModelError && error.partial === undefined && (error.kind === 'context_length' || error.status === 413);
 }
+
+/** An owner waits for the answer: what was refused lately is tried again for them. */
+const isExplicit = ({ origin, ledger, call }: TurnInput): boolean =>
+  ledger === undefined && origin !== 'background' && (call.identity.scopes.includes('*') || call.identity.scopes.includes('admin'));
 
 function progressFrom(past: TurnPast | undefined, model: ModelInfo): Progress {
   if (past === undefined) return { added: [], texts: [], calls: [], steps: 0, leftOut: 0, usedTokens: 0, model };

@@ -132,7 +132,10 @@ test('a run by hand beside one of the clock is an occurrence of its own and leav
 });
 
 test('providers that fail again and again pause a job; what else fails does not count, and a run by hand neither', async () => {
-  const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1000 } } } } });
+  const server = await start({
+    // A run counts once it has waited for its provider as long as it may.
+    config: { agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1000 } } }, durable: { maxWaitMs: 1000 } },
+  });
   await server.client.call('cron.add', { name: 'weak', schedule: hourly, payload: says('Try'), maxConsecutiveDependencyErrors: 2 });
   const lifecycle = async () => (await server.client.call('cron.list', {})).jobs[0]?.lifecycle;
   server.provider.setAnswer(() => ({ status: 400, error: { message: 'context' } }));
@@ -142,10 +145,16 @@ test('providers that fail again and again pause a job; what else fails does not 
   server.provider.setAnswer(() => ({ status: 401, error: { message: 'no' } }));
   for (let n = 1; n <= 2; n += 1) {
     await server.pass(3_600_000, 300_000);
+    await server.pass(120_000, 30_000);
     await server.runs('weak', 1 + n);
   }
   const runs = await server.runs('weak', 3);
   expect(runs.slice(0, 2).map(({ status, errorKind }) => `${status} ${errorKind}`)).toEqual(['failed dependency', 'failed dependency']);
+  const told = (await server.client.call('inbox.list', {})).messages;
+  expect(told.map(({ source, level, text }) => [source, level, text.includes('refused the credentials')])).toEqual([
+    ['cron', 'alert', true],
+    ['cron', 'alert', true],
+  ]);
   expect(await lifecycle()).toMatchObject({ state: 'paused', reason: 'dependency_errors', consecutiveDependencyErrors: 2 });
   await server.pass(7_200_000, 3_600_000);
   expect(await server.ended('weak')).toHaveLength(3);

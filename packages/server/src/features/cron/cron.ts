@@ -24,7 +24,7 @@ import { type JobRow, reconcileBuiltIns, removeAgentJobs } from './store.ts';
 import { type CronToolDeps, createCronTool } from './tool.ts';
 import { cronWork } from './work-kind.ts';
 
-export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute'> {
+export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute' | 'staggerWindowMs'> {
   readonly db: Db;
   readonly clock: Clock;
   readonly config: CronConfig;
@@ -32,8 +32,8 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
   readonly autonomy: CronToolDeps['autonomy'];
   /** Jobs that an agent may have that it made itself. */
   readonly selfMax: number;
-  readonly durable: Pick<DurableWork, 'handle' | 'wake'>;
-  readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'defaultTimezone'>;
+  readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor'>;
+  readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'durable' | 'defaultTimezone'>;
   readonly input: Omit<InputDeps, 'defaultTimezone'>;
   readonly operations: {
     readonly claim: Operation<ClaimPlan, boolean>;
@@ -73,7 +73,8 @@ export function createCron(deps: CronDeps): Cron {
   const runner = createRunner({
     ...deps,
     defaultMaxErrors,
-    execute: { ...deps.execute, db, clock, agents, defaultTimezone },
+    execute: { ...deps.execute, db, clock, agents, durable: deps.durable, defaultTimezone },
+    staggerWindowMs,
     ended: (executionId) => scheduler.poke(executionId),
   });
   const scheduler = createScheduler({

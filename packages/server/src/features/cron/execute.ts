@@ -7,7 +7,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
-import type { WorkItem } from '../durable/api.ts';
+import type { DurableWork, WorkItem, WorkWait } from '../durable/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
 import type { TurnOutcome, TurnsApi } from '../turns/api.ts';
 import type { RunResult } from './finish.ts';
@@ -36,6 +36,7 @@ export interface ExecuteDeps {
   readonly clock: Clock;
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly durable: Pick<DurableWork, 'waitFor'>;
   /** The identity of a token as it is now; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
   /** The conversation of a principal with an agent under a key. */
@@ -50,8 +51,11 @@ const defaultTurnMs = 600_000;
 const actionMs = 600_000;
 const graceMs = 5_000;
 
-/** Of an executed occurrence: how it ended, and whether its work was settled by its turn. `lost`: the claim is another's, nothing is to be done. */
-export type Executed = { readonly result: RunResult; readonly settled: boolean } | 'lost';
+/**
+ * Of an executed occurrence: how it ended, and whether its work was settled by its turn. `lost`: the claim is another's, nothing is to be
+ * done; `waits`: it continues when its model provider answers; with `wait` its work is still to be put back.
+ */
+export type Executed = { readonly result: RunResult; readonly settled: boolean } | 'lost' | 'waits' | { readonly wait: WorkWait };
 
 /** Does what an occurrence is for. Rejects only when it is to be tried again. */
 export async function executeOccurrence(deps: ExecuteDeps, work: CronWork, item: WorkItem, signal: AbortSignal): Promise<Executed> {
@@ -64,7 +68,12 @@ export async function executeOccurrence(deps: ExecuteDeps, work: CronWork, item:
       errorKind: 'precondition',
       reason: agent === undefined ? `There is no agent ${work.agentId}.` : `Agent ${work.agentId} is suspended.`,
     });
-  if (payload.kind === 'internal_action') return here(await runAction(deps, agent, payload.action, signal));
+  if (payload.kind === 'internal_action') {
+    const result = await runAction(deps, agent, payload.action, signal);
+    const failure = result.dependency === 'dependency_error' ? { transient: true, message: result.reason ?? '' } : undefined;
+    const ended = { model: agent.config.model ?? '', ...(failure !== undefined && { failure }) };
+    return deps.durable.waitFor(item, ended) ?? here(result);
+  }
   const identity = deps.identityOf(work.tokenId);
   if (identity === undefined || identity.agents?.includes(agent.id) === false)
     return here({
@@ -119,6 +128,8 @@ async function runTurn(
       kept: true,
       operation: 'cron',
       settle: (ended) => {
+        const wait = deps.durable.waitFor(item, ended);
+        if (wait !== undefined) return wait;
         const result = resultOfTurn(ended);
         return {
           state: result.status === 'completed' ? 'done' : result.status === 'aborted' ? 'aborted' : 'failed',
@@ -130,6 +141,7 @@ async function runTurn(
     call,
   );
   if (!outcome.settled) return 'lost';
+  if (outcome.state === 'accepted') return 'waits';
   return { settled: true, result: outcome.state === 'unknown' ? unknownResult : resultOfTurn(outcome) };
 }
 
@@ -139,27 +151,15 @@ export const unknownResult: RunResult = {
   reason: 'The daemon ended while it did what must not be repeated; how far it came is not known.',
 };
 
-const providerKinds: ReadonlySet<string> = new Set([
-  'auth',
-  'billing',
-  'rate_limit',
-  'overloaded',
-  'server',
-  'network',
-  'timeout',
-  'bad_response',
-  'circuit_open',
-  'provider_degraded',
-]);
-
 function resultOfTurn({ finishReason, text, failure }: TurnOutcome): RunResult {
   if (failure === undefined && finishReason !== 'aborted' && finishReason !== 'timeout') return { status: 'completed', text, dependency: 'success' };
   const reason = failure?.message ?? `The turn ended with ${finishReason}.`;
+  const cause = failure?.cause === undefined ? {} : { cause: failure.cause };
+  if (failure?.transient === true) return { status: 'failed', errorKind: 'dependency', reason, dependency: 'dependency_error', ...cause };
   if (finishReason === 'aborted') return { status: 'aborted', errorKind: 'aborted', reason };
   if (finishReason === 'timeout') return { status: 'failed', errorKind: 'timeout', reason };
   if (finishReason === 'budget_exceeded') return { status: 'failed', errorKind: 'budget', reason };
-  if (providerKinds.has(failure?.kind ?? '')) return { status: 'failed', errorKind: 'dependency', reason, dependency: 'dependency_error' };
-  return { status: 'failed', errorKind: 'internal', reason };
+  return { status: 'failed', errorKind: 'internal', reason, ...cause };
 }
 
 /** How the work of a turn ended that was settled in an earlier run of the daemon. */
@@ -169,6 +169,7 @@ const StoredResult = z.object({
   reason: z.string().optional(),
   text: z.string().optional(),
   dependency: z.enum(['success', 'dependency_error']).optional(),
+  cause: z.string().optional(),
 });
 
 export function storedResult(result: unknown): RunResult {
@@ -258,12 +259,13 @@ function countersOf(counts: Readonly<Record<string, number>>): CronCounter[] {
 
 /** Optional fields are absent or there, never undefined. */
 function dropUndefined(result: z.output<typeof StoredResult>): RunResult {
-  const { status, errorKind, reason, text, dependency } = result;
+  const { status, errorKind, reason, text, dependency, cause } = result;
   return {
     status,
     ...(errorKind !== undefined && { errorKind }),
     ...(reason !== undefined && { reason }),
     ...(text !== undefined && { text }),
     ...(dependency !== undefined && { dependency }),
+    ...(cause !== undefined && { cause }),
   };
 }

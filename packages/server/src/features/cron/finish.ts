@@ -5,6 +5,7 @@ import type { WorkClaim } from '../durable/api.ts';
 import type { SystemEvent } from '../heartbeat/api.ts';
 import type { InboxMessage } from '../inbox/api.ts';
 import type { NewMessages } from '../sessions/api.ts';
+import type { ClaimPlan } from './claim.ts';
 import type { DependencyOutcome, RunEnd } from './occurrence-store.ts';
 import type { CronWork } from './work.ts';
 
@@ -19,6 +20,13 @@ export interface Finish {
   /** Written only when `inbox` is new. */
   readonly conversation?: NewMessages;
   readonly systemEvent?: SystemEvent;
+  /** Of a run that waited: it began late, and stands for the times of its job that passed meanwhile. */
+  readonly late?: LateRun;
+}
+
+export interface LateRun {
+  /** Where a time passed: the next one of the job, and a record for each that passed. */
+  readonly passed?: Pick<ClaimPlan, 'advance' | 'skipped'>;
 }
 
 /** How an occurrence ended, before it is known what of it is to be told to whom. */
@@ -26,6 +34,8 @@ export interface RunResult {
   readonly status: Exclude<CronRunState, 'started'>;
   readonly errorKind?: string;
   readonly reason?: string;
+  /** The provider's own sentence: for owners only. */
+  readonly cause?: string;
   readonly counters?: readonly CronCounter[];
   readonly dependency?: DependencyOutcome;
   /** To be told, if anybody is; `ours` was written by the owner of the job, anything else by a model or a script. */
@@ -64,12 +74,14 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
       deliveryStatus: deliveryStatusOf(isAsked, delivery !== undefined, result),
       errorKind: result.errorKind ?? null,
       reason: result.reason === undefined ? null : cut(result.reason, maxReason),
+      cause: result.cause === undefined ? null : cut(result.cause, maxReason),
       countersJson: result.counters === undefined ? null : JSON.stringify(result.counters),
       atMs: deps.nowMs,
     },
     dependency: result.dependency ?? 'neutral',
     defaultMaxErrors: deps.defaultMaxErrors,
-    ...delivery,
+    // Whoever made the job is told of an outage that was longer than its run could wait.
+    ...(delivery ?? (result.dependency === 'dependency_error' ? { inbox: alertOf(work, result, deps.nowMs) } : {})),
     ...(excerpt && { systemEvent: eventOf(work, `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`, deps.nowMs) }),
   };
 }
@@ -85,6 +97,22 @@ function deliveryStatusOf(isAsked: boolean, isDelivered: boolean, { status, text
 /** What the next beat of the agent is told. */
 export function eventOf({ executionId, agentId }: CronWork, text: string, atMs: number, urgent = false): SystemEvent {
   return { agentId, text, source: 'cron', opKey: `cron:${executionId}`, atMs, ...(urgent && { urgent: 'cron' as const }) };
+}
+
+function alertOf({ executionId, agentId, jobName, principalId }: CronWork, { reason }: RunResult, atMs: number): InboxMessage {
+  const text = `Job "${jobName}" failed after waiting for its model provider. ${reason ?? ''}`.trim();
+  return {
+    id: newId('in'),
+    opKey: `cron:${executionId}`,
+    digest: hash('sha256', text),
+    source: 'cron',
+    agentId,
+    conversationRef: null,
+    principalId,
+    level: 'alert',
+    text,
+    atMs,
+  };
 }
 
 function deliveryOf(

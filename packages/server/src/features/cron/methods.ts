@@ -189,7 +189,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
     'cron.runs': async ({ jobId, jobName, limit, agentId }, call) => {
       if (agentId !== undefined) agentFor(deps.agents, agentId, call);
       const { row } = await meant({ id: jobId, name: jobName, nameMayBeId: true, agentId }, call);
-      return { runs: (await db.read(listRuns, { jobId: row.id, limit })).map(runView) };
+      return { runs: (await db.read(listRuns, { jobId: row.id, limit })).map((run) => runView(run, call)) };
     },
 
     'cron.run': async ({ jobId, jobName, mode, agentId: wanted }, call) => {
@@ -271,7 +271,10 @@ const dropUndefined = (given: object) => Object.fromEntries(Object.entries(given
 
 const Counters = z.array(CronCounter);
 
-function runView(row: RunRow): CronRun {
+const Waiting = WorkWaiting.strip();
+
+function runView(row: RunRow, { identity }: CallContext): CronRun {
+  const isOwner = identity.scopes.includes('*') || identity.scopes.includes('admin');
   const { executionId, jobId, agentId, scheduledForMs, trigger, workKind, startedAtMs, terminalAtMs, status, deliveryStatus } = row;
   return {
     executionId,
@@ -289,7 +292,14 @@ function runView(row: RunRow): CronRun {
     ...(row.reason !== null && { reason: row.reason }),
     ...(row.gateJson !== null && { wakeGate: verdictView(row.gateJson) }),
     ...(row.countersJson !== null && { counters: Counters.parse(parseJson(row.countersJson)) }),
+    ...(isOwner && row.cause !== null && { cause: row.cause }),
+    ...(row.waitingJson !== null && { waiting: waitingView(row.waitingJson, isOwner) }),
   };
+}
+
+function waitingView(waitingJson: string, isOwner: boolean): WorkWaiting {
+  const { cause, ...waiting } = Waiting.parse(parseJson(waitingJson));
+  return { ...waiting, ...(isOwner && cause !== undefined && { cause }) };
 }
 
 const StoredVerdict = CronGateVerdict.extend({ logs: z.string().default('') }).strip();

@@ -1,6 +1,7 @@
 import type { CronDeliveryState, CronRunState, CronTrigger, CronWorkKind } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import { parseJson } from '../../kernel/json.ts';
+import type { LateRun } from './finish.ts';
 import { type JobRow, readJob } from './store.ts';
 
 /** One occurrence: what was begun, or skipped, at one time of one job. */
@@ -23,6 +24,8 @@ export interface OccurrenceRow {
   readonly errorKind: string | null;
   readonly reason: string | null;
   readonly countersJson: string | null;
+  /** The provider's own sentence about a failure: for owners only. */
+  readonly cause: string | null;
 }
 
 export const occurrenceColumns = [
@@ -42,12 +45,14 @@ export const occurrenceColumns = [
   'error_kind as errorKind',
   'reason',
   'counters_json as countersJson',
+  'cause',
 ] as const;
 
 /** As the list of runs needs it. */
 export interface RunRow extends OccurrenceRow {
   /** What the script before the model said. */
   readonly gateJson: string | null;
+  readonly waitingJson: string | null;
 }
 
 /** Records of one agent that are kept; those that run are never pruned. */
@@ -73,6 +78,7 @@ const insert = query<OccurrenceRow>(({ db, p }) =>
       error_kind: p('errorKind'),
       reason: p('reason'),
       counters_json: p('countersJson'),
+      cause: p('cause'),
     })
     .onConflict((conflict) => conflict.columns(['job_id', 'scheduled_for_ms', 'trigger_class']).doNothing()),
 );
@@ -160,6 +166,7 @@ export interface RunEnd {
   /** At most 1,000 characters. */
   readonly reason: string | null;
   readonly countersJson: string | null;
+  readonly cause: string | null;
   readonly atMs: number;
 }
 
@@ -173,6 +180,7 @@ const end = query<RunEnd>(({ db, sql, p }) =>
       error_kind: p('errorKind'),
       reason: p('reason'),
       counters_json: p('countersJson'),
+      cause: p('cause'),
     })
     .where('execution_id', '=', p('executionId'))
     .where(sql<boolean>`terminal_at_ms IS NULL`),
@@ -278,10 +286,16 @@ function maxErrorsOf(policiesJson: string): number | undefined {
   return typeof limit === 'number' ? limit : undefined;
 }
 
-const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, p }) =>
+const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, sql, p }) =>
   db
     .selectFrom('cron_occurrence')
-    .select([...occurrenceColumns, 'gate_json as gateJson'])
+    .select([
+      ...occurrenceColumns,
+      'gate_json as gateJson',
+      sql<string | null>`(select waiting_json from work_item where kind = 'cron' and work_key = execution_id and state = 'accepted')`.as(
+        'waitingJson',
+      ),
+    ])
     .where('job_id', '=', p('jobId'))
     .orderBy('seq', 'desc')
     .limit(p('limit')),
@@ -317,6 +331,20 @@ const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
 
 /** Everything that runs, or did when the daemon ended. Part of `readUnfinished`. */
 export const openOccurrences = (tx: Tx, limit: number): Promise<OccurrenceRow[]> => tx.all(open, { limit });
+
+const setCatchUp = query<{ executionId: string }>(({ db, p }) =>
+  db
+    .updateTable('cron_occurrence')
+    .set({ trigger_kind: 'catchup' })
+    .where('execution_id', '=', p('executionId'))
+    .where('trigger_kind', '=', 'scheduled'),
+);
+
+/** A run that waited began late; the times of its job that passed meanwhile are not run again. Part of `finishOccurrence`. */
+export async function passOver(tx: Tx, executionId: string, { passed }: LateRun): Promise<void> {
+  await tx.run(setCatchUp, { executionId });
+  if (passed !== undefined && (await advanceJob(tx, passed.advance))) for (const row of passed.skipped) await insertOccurrence(tx, row);
+}
 
 const setGate = query<{ executionId: string; gateJson: string }>(({ db, p }) =>
   db

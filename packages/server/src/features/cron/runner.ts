@@ -6,7 +6,10 @@ import type { Log } from '../../kernel/log.ts';
 import type { WorkHandler, WorkItem } from '../durable/api.ts';
 import type { HeartbeatApi } from '../heartbeat/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
-import { eventOf, type Finish, type FinishDeps, finishOf, type RunResult } from './finish.ts';
+import { lateMs, planClaim } from './claim.ts';
+import { eventOf, type Finish, type FinishDeps, finishOf, type LateRun, type RunResult } from './finish.ts';
+import { parseJob } from './job.ts';
+import { findJob, type JobRow } from './store.ts';
 import { executeOccurrence, type ExecuteDeps, storedResult, unknownResult } from './execute.ts';
 import { findRun, type OccurrenceRow } from './occurrence-store.ts';
 import { CronWork, rootRunId } from './work.ts';
@@ -32,6 +35,7 @@ export interface RunnerDeps {
   readonly log: Log;
   readonly bootId: string;
   readonly defaultMaxErrors: number;
+  readonly staggerWindowMs: number;
   readonly fence: FinishDeps['fence'];
   readonly execute: ExecuteDeps;
   readonly finish: Operation<Finish, Finished | undefined>;
@@ -82,7 +86,7 @@ export function createRunner(deps: RunnerDeps) {
   }
 
   /** Writes the end down and tells of it; without a claim when the work was settled before. */
-  async function finish(work: CronWork, result: RunResult, claim: WorkItem | undefined): Promise<void> {
+  async function finish(work: CronWork, result: RunResult, claim: WorkItem | undefined, late?: LateRun): Promise<void> {
     const nowMs = clock.now();
     const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors, nowMs, fence: deps.fence });
     const { payload } = work;
@@ -91,6 +95,7 @@ export function createRunner(deps: RunnerDeps) {
     const done = await db.write(deps.finish, {
       ...plan,
       ...(claim !== undefined && { claim: { id: claim.id, owner: claim.owner, fence: claim.fence } }),
+      ...(late !== undefined && { late }),
       ...(isEvent && { systemEvent: eventOf(work, payload.text, nowMs, isUrgent) }),
     });
     deps.ended(work.executionId);
@@ -112,15 +117,37 @@ export function createRunner(deps: RunnerDeps) {
     const row = await db.read(findRun, { executionId: work.executionId });
     // The ledger was emptied, or the end is written: there is nothing left to do.
     if (row === undefined || row.terminalAtMs !== null) return { state: 'done' };
+    const beganMs = clock.now();
+    const job = item.waiting === undefined ? undefined : await db.read(findJob, { id: work.jobId });
     const executed = await executeOccurrence(deps.execute, work, item, signal);
-    if (executed === 'lost') return 'settled';
-    await finish(work, executed.result, executed.settled ? undefined : item);
+    if (executed === 'lost' || executed === 'waits') return 'settled';
+    if ('wait' in executed) return executed;
+    await finish(work, executed.result, executed.settled ? undefined : item, job && lateRunOf(work, job, beganMs));
     return 'settled';
   };
+
+  /** A run that began so late counts as catch-up, and as the run of every time of its job that passed while it waited. */
+  function lateRunOf(work: CronWork, row: JobRow, beganMs: number): LateRun | undefined {
+    if (beganMs - work.scheduledForMs <= lateMs) return undefined;
+    const job = row.activeExecutionId === work.executionId && row.state === 'scheduled' ? parseJob(row) : undefined;
+    if (job === undefined || row.dueAtMs === null || row.dueAtMs > beganMs) return {};
+    const { occurrence, advance, skipped } = planClaim(job, { bootId: deps.bootId, nowMs: beganMs, staggerWindowMs: deps.staggerWindowMs });
+    const reason = `Run ${work.executionId} waited for the model provider meanwhile and stands for this time.`;
+    const last: OccurrenceRow = { ...occurrence, status: 'skipped', deliveryStatus: 'not_requested', terminalAtMs: beganMs, reason };
+    return {
+      passed: {
+        // The end of the run has changed the job once.
+        advance: { ...advance, revision: row.revision + 1, activeExecutionId: null, claimedForMs: null, claimedAtMs: null },
+        skipped: [...skipped, last].map((one) => ({ ...one, trigger: 'catchup', reason })),
+      },
+    };
+  }
 
   /** Work that was given up unseen: nobody knows how far the last try came. */
   async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
     const work = CronWork.parse(item.payload);
+    if (errorKind === 'deleted')
+      return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'Its conversation was deleted while it waited.' }, item);
     await finish(work, { status: 'unknown', errorKind, reason: 'It was tried too often without an end.' }, item);
   }
 

@@ -262,6 +262,9 @@ const openRun = query<{ id: string }, { executionId: string }>(({ db, sql, p }) 
     .select('execution_id as executionId')
     .where('job_id', '=', p('id'))
     .where(sql<boolean>`terminal_at_ms IS NULL`)
+    // One that waits for its provider has no record then, and does nothing more.
+    .where(sql<boolean>`not exists (select 1 from work_item where kind = 'cron' and work_key = execution_id and state = 'accepted'
+      and waiting_json is not null)`)
     .limit(1),
 );
 
@@ -291,6 +294,8 @@ const byId = query<{ id: string }, JobRow>(({ db, p }) => db.selectFrom('cron_jo
 
 /** The row of a job, for operations whose caller has looked at who asks. */
 export const readJob = (tx: Tx, id: string): Promise<JobRow | undefined> => tx.get(byId, { id });
+
+export const findJob = operation('cron.findJob', (tx, { id }: { readonly id: string }) => readJob(tx, id));
 
 export interface DueSearch {
   readonly atMs: number;
@@ -349,4 +354,4 @@ export const overdueJobs = operation('cron.overdue', async (tx, { agentId, princ
   }),
 );
 
-export const cronJobOperations = [addJob, reconcileBuiltIns, changeJob, removeJob, removeAgentJobs, dueJobs, overdueJobs];
+export const cronJobOperations = [addJob, findJob, reconcileBuiltIns, changeJob, removeJob, removeAgentJobs, dueJobs, overdueJobs];

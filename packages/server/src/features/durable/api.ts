@@ -1,5 +1,8 @@
 import type { TurnFailure } from '../../runtime/turn-failure.ts';
 
+/** What of a failure decides whether its work waits. */
+export type ProviderFailure = Pick<TurnFailure, 'transient' | 'message' | 'retryAfterMs' | 'cause'>;
+
 export type WorkState = 'accepted' | 'running' | 'done' | 'failed' | 'aborted' | 'unknown';
 
 /** How work ended. */
@@ -59,6 +62,8 @@ export interface Waiting extends WorkWait {
   /** Time waited before `atMs`. */
   readonly waitedMs: number;
   readonly waits: number;
+  /** Why it is given up with its next claim. */
+  readonly endedBy?: 'deleted';
 }
 
 /** Work as its handler gets it. */
@@ -122,7 +127,7 @@ export interface DurableWork {
    * The wait for a turn that ended because of its model provider; undefined when the provider is not at fault, or when
    * the item has waited `durable.maxWaitMs`: then it ends as failed.
    */
-  waitFor(item: WorkItem, ended: { readonly failure?: TurnFailure; readonly model: string }): { readonly wait: WorkWait } | undefined;
+  waitFor(item: WorkItem, ended: { readonly failure?: ProviderFailure; readonly model: string }): { readonly wait: WorkWait } | undefined;
   /** Makes the items due that wait for this. */
   resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */

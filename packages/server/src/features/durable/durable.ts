@@ -149,6 +149,7 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
 
   /** Whether nothing of it is left to be done. */
   async function run({ handler, limits }: Kind, item: WorkItem, signal: AbortSignal): Promise<boolean> {
+    if (item.waiting?.endedBy !== undefined) return giveUp(limits, item, item.waiting.endedBy);
     if (item.resumes > maxResumes) return giveUp(limits, item, 'too_many_resumes');
     let outcome: WorkOutcome;
     try {

@@ -286,6 +286,22 @@ export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
 
 export const resumeWork = operation('durable.resume', resumeWaiting);
 
+const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`state = 'accepted'`)
+    .where(
+      sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)`,
+    ),
+);
+
+/** Work that waits in a conversation is given up with its next claim, by whoever it is for. */
+export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readonly endedBy: 'deleted'; readonly atMs: number }): Promise<void> {
+  await tx.run(waitsIn, input);
+}
+
 const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p }) =>
   db
     .selectFrom('work_item')

@@ -1,5 +1,4 @@
-import type { TurnFailure } from '../../runtime/turn-failure.ts';
-import type { Waiting, WorkWait } from './api.ts';
+import type { ProviderFailure, Waiting, WorkWait } from './api.ts';
 
 const firstLookMs = 10_000;
 const longestLookMs = 5 * 60_000;
@@ -32,7 +31,7 @@ export function toWaiting(before: Waiting | undefined, { kind, untilMs, lookAtMs
 /** The wait of work whose provider is at fault; undefined when it is not, or when the work has waited as long as it may. */
 export function waitForProvider(
   before: Waiting | undefined,
-  { failure, model }: { readonly failure?: TurnFailure; readonly model: string },
+  { failure, model }: { readonly failure?: ProviderFailure; readonly model: string },
   { atMs, maxWaitMs }: { readonly atMs: number; readonly maxWaitMs: number },
 ): WorkWait | undefined {
   if (failure?.transient !== true) return undefined;

@@ -15,7 +15,7 @@ import { createSavedMethods } from './saved-methods.ts';
 import { createStart, loadedMs, type StartDeps } from './start.ts';
 import { pruneGraphs } from './store.ts';
 import { createSummarizeOutput } from './summary.ts';
-import { createTelling, maxTellAttempts } from './tell.ts';
+import { createTelling, maxTellAttempts, type TellDeps } from './tell.ts';
 import { createPipelineTool } from './tool.ts';
 import { variablesOf } from './warnings.ts';
 
@@ -27,7 +27,7 @@ export interface GraphDeps
     Omit<RunnerDeps, 'autonomy' | 'durable' | 'operations' | 'defaultAgentId' | 'summarize'>,
     Omit<StartDeps, 'autonomy' | 'durable' | 'operations' | 'sessions'> {
   readonly autonomy: RunnerDeps['autonomy'] & StartDeps['autonomy'];
-  readonly durable: RunnerDeps['durable'];
+  readonly durable: RunnerDeps['durable'] & TellDeps['durable'];
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly turns: Pick<TurnsApi, 'tell'>;

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
-import type { NewWork, WorkHandler, WorkItem } from '../durable/api.ts';
+import type { DurableWork, NewWork, WorkHandler, WorkItem } from '../durable/api.ts';
 import type { SessionsApi } from '../sessions/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import { endMessage, failuresOf, resultOf } from './announce.ts';
@@ -15,6 +15,7 @@ import type { FoundGraph } from './store.ts';
 
 export interface TellDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf'> {
   readonly turns: Pick<TurnsApi, 'tell'>;
+  readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly operations: Pick<GraphOperations, 'tellByInbox'>;
 }
@@ -72,7 +73,9 @@ export function createTelling(deps: TellDeps) {
         ...(requester?.bounds !== undefined && { toolBounds: requester.bounds }),
         kept: true,
         operation: 'subagent',
-        settle: ({ failure }) => (failure === undefined ? { state: 'done' } : { retryAfterMs: retryMs, errorKind: failure.kind }),
+        settle: (ended) =>
+          deps.durable.waitFor(item, ended) ??
+          (ended.failure === undefined ? { state: 'done' } : { retryAfterMs: retryMs, errorKind: ended.failure.kind }),
       },
       async () => {
         // It may have been deleted while this waited for it.

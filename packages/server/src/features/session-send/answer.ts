@@ -7,11 +7,11 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { parseJson } from '../../kernel/json.ts';
-import type { WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
+import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../inbox/api.ts';
 import type { DurableTurn, TurnOutcome, TurnsApi } from '../turns/api.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
-import { askedOf, bound, callOf, goesOn, inboxOf, sidesOf, workOf } from './exchange.ts';
+import { askedOf, bound, callOf, failedNote, goesOn, inboxOf, sidesOf, workOf } from './exchange.ts';
 import { failSend, findSend, openSends, type SendFailure } from './store.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -24,6 +24,7 @@ export interface AnswerDeps {
   /** The identity of a token as it is now; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
   readonly waiting: Waiting;
+  readonly durable: Pick<DurableWork, 'waitFor'>;
   /** False once the root run that a message belongs to was stopped, or used up its budget. */
   readonly mayGoOn: (rootRunId: string) => boolean;
   /** Work was accepted. */
@@ -36,8 +37,6 @@ export const sendLimits = { concurrency: 64, maxAttempts: 5 };
 
 const Payload = z.strictObject({ sendId: z.string(), leg: z.int().min(0) });
 const Bounds: z.ZodType<ToolBounds> = z.strictObject({ policies: z.array(ToolPolicy), agents: z.array(z.string()) });
-/** Failures of a provider that may be gone a little later. */
-const passing: ReadonlySet<string> = new Set(['rate_limit', 'overloaded', 'server', 'network', 'timeout', 'provider_degraded']);
 /** 10 s, 20 s, 40 s, 80 s. */
 const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
 
@@ -89,7 +88,9 @@ export function createAnswer(deps: AnswerDeps): Answer {
       errorKind,
       atMs,
     };
-    if (errorKind !== null) return progress;
+    // Nobody waits for the answer any more, so that the failure must be told.
+    if (errorKind !== null)
+      return outcome.failure?.transient === true && !waiting.has(send.id) ? { ...progress, inbox: failedNote(send, outcome, atMs) } : progress;
     if (goesOn(send, leg, response)) return { ...progress, next: workOf(send, leg + 1, atMs) };
     const inbox = inboxOf(send, response, waiting.has(send.id), atMs);
     return { ...progress, ...(inbox !== undefined && { inbox }) };
@@ -139,10 +140,10 @@ export function createAnswer(deps: AnswerDeps): Answer {
     const { id: workId, owner, fence } = item;
     let kept: SendProgress | undefined;
     const settle: DurableTurn['settle'] = (outcome) => {
+      // A caller that waits is told at once.
+      const wait = waiting.has(sendId) ? undefined : deps.durable.waitFor(item, outcome);
+      if (wait !== undefined) return wait;
       const errorKind = errorKindOf(outcome);
-      // Whoever waits is told at once.
-      if (errorKind !== undefined && passing.has(errorKind) && item.attempts < sendLimits.maxAttempts && !waiting.has(sendId))
-        return { retryAfterMs: Math.max(outcome.failure?.retryAfterMs ?? 0, waitMs(item)), errorKind };
       kept = progressOf(send, leg, outcome);
       const state = errorKind === undefined ? 'done' : outcome.finishReason === 'aborted' ? 'aborted' : 'failed';
       return { state, ...(errorKind !== undefined && { errorKind }), alongside: { send: kept } };

@@ -4,7 +4,7 @@ import { newId } from '../../kernel/ids.ts';
 import type { NewWork } from '../durable/api.ts';
 import type { InboxMessage } from '../inbox/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import type { DurableTurn } from '../turns/api.ts';
+import type { DurableTurn, TurnOutcome } from '../turns/api.ts';
 import type { SendRow, SendState } from './api.ts';
 
 /** Kind of the durable work that brings a message to its conversation; one piece for each answer. */
@@ -86,6 +86,23 @@ export function inboxOf(send: SendRow, answer: string, isAwaited: boolean, atMs:
     principalId: send.toPrincipalId,
     level: 'info',
     text: answer,
+    atMs,
+  };
+}
+
+/** What the sender is told of a message that found no answer because its model provider failed for too long. */
+export function failedNote(send: SendRow, { failure }: TurnOutcome, atMs: number): InboxMessage {
+  const text = `A message to ${send.toSessionKey} (agent ${send.toAgentId}) was not answered: ${failure?.message ?? 'its turn failed'}`;
+  return {
+    id: newId('in'),
+    opKey: `session_send:${send.id}:failed`,
+    digest: hash('sha256', text, 'base64url'),
+    source: 'turn',
+    agentId: send.toAgentId,
+    conversationRef: send.toRef,
+    principalId: send.principalId,
+    level: 'alert',
+    text,
     atMs,
   };
 }

@@ -30,7 +30,7 @@ type Sender = Pick<SendTarget, 'ref' | 'sessionKey' | 'agentId'>;
 export interface SessionSendDeps extends Omit<AnswerDeps, 'waiting' | 'wake' | 'mayGoOn'> {
   readonly agents: AgentsApi;
   readonly autonomy: Pick<AutonomyApi, 'admit' | 'budget' | 'onStop'>;
-  readonly durable: DurableWork;
+  readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor'>;
   readonly policy: { readonly enabled: boolean; readonly maxPingPongTurns: number; readonly allowAgents: readonly string[] };
   readonly acceptSend: Operation<SendIntake, void>;
   /** A conversation within reach of the caller, of an agent also a sub-agent that its conversation asked for; else `not_found`. */

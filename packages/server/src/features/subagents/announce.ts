@@ -8,7 +8,7 @@ import type { Operation } from '../../kernel/db/operation.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
-import type { WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
+import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../inbox/api.ts';
 import type { ConversationTarget, NewMessages } from '../sessions/api.ts';
 import type { DurableTurn, TurnsApi } from '../turns/api.ts';
@@ -42,6 +42,7 @@ export interface AnnounceDeps {
   readonly config: AgentToAgentConfig;
   readonly events: RunEvents;
   readonly turns: Pick<TurnsApi, 'tell'>;
+  readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
   readonly identityOf: (row: RunRow) => Identity | undefined;
   readonly fence: (text: string, label: FenceLabel) => string;
@@ -56,7 +57,6 @@ export interface AnnounceDeps {
 const AnnounceWork = z.strictObject({ runId: z.string() });
 const Target = z.strictObject({ ref: z.string(), sessionKey: z.string(), agentId: z.string(), principalId: z.string() });
 export const announceLimits = { concurrency: 64, maxAttempts: 5 };
-const passing: ReadonlySet<string> = new Set(['rate_limit', 'overloaded', 'server', 'network', 'timeout', 'provider_degraded', 'circuit_open']);
 /** An agent that is gone or suspended is told nothing; whoever it works for is. */
 const unreachable: ReadonlySet<string> = new Set(['not_found', 'denied', 'precondition_failed']);
 const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
@@ -134,10 +134,11 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
       toolBounds: { policies, agents },
       kept: true,
       operation: 'interactive',
-      settle: ({ failure, finishReason }) => {
-        if (failure !== undefined && passing.has(failure.kind) && item.attempts < announceLimits.maxAttempts)
-          return { retryAfterMs: Math.max(failure.retryAfterMs ?? 0, waitMs(item)), errorKind: failure.kind };
-        // The news stand in the conversation by now, whatever became of the answer.
+      settle: (ended) => {
+        const wait = deps.durable.waitFor(item, ended);
+        if (wait !== undefined) return wait;
+        const { failure, finishReason } = ended;
+        // The news is in the conversation by now, whatever became of the answer.
         const alongside = { news: { runIds: runIds(), as: 'turn' as const } };
         if (failure === undefined) return { state: 'done', alongside };
         return { state: finishReason === 'aborted' ? 'aborted' : 'failed', errorKind: failure.kind, alongside };

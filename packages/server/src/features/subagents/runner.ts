@@ -29,7 +29,7 @@ export interface RunnerDeps extends ConcludeDeps {
   /** Tools that the runs of nodes of graphs have beside those of their agents. */
   readonly nodeTools: () => readonly Tool[];
   readonly autonomy: Pick<AutonomyApi, 'issuing'>;
-  readonly durable: Pick<DurableWork, 'begin'>;
+  readonly durable: Pick<DurableWork, 'begin' | 'waitFor'>;
   readonly turns: Pick<TurnsApi, 'durable'>;
   /** The identity of a token as it is now; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
@@ -196,6 +196,8 @@ export function createRunner(deps: RunnerDeps): Runner {
         steering: live,
         settle: async (told, result) => {
           const stopped = live.stopped === 'watchdog' ? 'watchdog' : undefined;
+          const wait = live.stopped === undefined ? deps.durable.waitFor(item, told) : undefined;
+          if (wait !== undefined) return wait;
           const runEnd = await conclude(deps, row, { outcome: told, result, stopped }, { identity, signal });
           return {
             state: runEnd.state === 'completed' ? 'done' : 'failed',
@@ -207,7 +209,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       call,
     );
     if (outcome.endedRun !== undefined) ended([outcome.endedRun]);
-    return outcome.settled ? 'ended' : 'settled';
+    return outcome.settled && outcome.state !== 'accepted' ? 'ended' : 'settled';
   }
 
   /** Webhooks and heartbeats act under names of their own, for which there is no token. */

@@ -41,7 +41,7 @@ export interface SubagentsDeps {
   readonly config: AgentToAgentConfig;
   readonly agents: SpawnDeps['agents'];
   readonly autonomy: AutonomyApi;
-  readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake'>;
+  readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake' | 'waitFor'>;
   readonly inbox: AnnounceDeps['inbox'];
   readonly sessions: Pick<SessionsApi, 'said' | 'existing'>;
   readonly turns: Pick<TurnsApi, 'durable' | 'tell'>;

@@ -7,7 +7,9 @@ const stuck = query<{ beforeMs: number }, { id: string }>(({ db, sql, p }) =>
     .select('id')
     .where('ended_at_ms', 'is', null)
     .where(sql<boolean>`state = 'running'`)
-    .where('active_at_ms', '<', p('beforeMs')),
+    .where('active_at_ms', '<', p('beforeMs'))
+    // One that waits is looked at again by its work.
+    .where(sql<boolean>`work_id not in (select id from work_item where state = 'accepted' and waiting_json is not null)`),
 );
 
 /** Runs that should have ended by their watchdog long ago. */

@@ -2,6 +2,7 @@ import type { AgentConfig, FinishReason, OperationType, SessionKeyObject, Tokens
 import type * as z from 'zod';
 import type { TaskMarks } from '../background/api.ts';
 import type { WorkClaim, WorkEnd, WorkWait } from '../durable/api.ts';
+import type { InboxMessage } from '../inbox/api.ts';
 import type { ReceiptRow } from '../receipts/api.ts';
 import type { ResponseRow } from '../responses/api.ts';
 import type { SendProgress } from '../session-send/api.ts';
@@ -53,6 +54,8 @@ export interface AlongsideRows {
   readonly news?: NewsTold;
   /** The answer to a message of another conversation that the turn is. */
   readonly send?: SendProgress;
+  /** Announced by the caller after the commit. */
+  readonly inbox?: readonly InboxMessage[];
 }
 
 /** A message of a completion, in the caller's order; `assistant` and `system` texts are fenced here, results of client tools too. */

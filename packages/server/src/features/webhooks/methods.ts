@@ -1,9 +1,10 @@
-import type { ResultInput } from '@gatehouse/contract';
+import { type ResultInput, WorkWaiting } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
+import { parseJson } from '../../kernel/json.ts';
 import type { WebhooksConfig } from './config.ts';
 import type { Deliver } from './deliver.ts';
 import { readOffThread } from './delivery-reader.ts';
@@ -129,6 +130,8 @@ export function createWebhookMethods(
 /** What an operator runs is never taken for a repeat. */
 const rowOf = (call: CallContext) => ({ liveKey: null, remoteAddress: call.remoteAddress ?? null, traceId: call.traceId });
 
+const Waiting = WorkWaiting.strip();
+
 function viewOf(row: Listed, keysOf: Deliver['keysOf']): ResultInput<'webhooks.deliveries'>['deliveries'][number] {
   const result = DeliveryResult.safeParse(row.result);
   return {
@@ -152,5 +155,7 @@ function viewOf(row: Listed, keysOf: Deliver['keysOf']): ResultInput<'webhooks.d
     turnId: result.data?.turnId ?? null,
     finishReason: result.data?.finishReason ?? null,
     errorKind: row.errorKind,
+    ...(result.data?.cause !== undefined && { cause: result.data.cause }),
+    ...(row.waitingJson !== null && { waiting: Waiting.parse(parseJson(row.waitingJson)) }),
   };
 }

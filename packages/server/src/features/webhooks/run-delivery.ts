@@ -1,11 +1,15 @@
 import { AgentId, ConversationRef, FinishReason, PrintedSessionKey } from '@gatehouse/contract';
+import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { WorkHandler, WorkItem, WorkState } from '../durable/api.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { DurableWork, WorkHandler, WorkItem, WorkState } from '../durable/api.ts';
+import type { InboxApi, InboxMessage } from '../inbox/api.ts';
+import type { TurnFailure } from '../../runtime/turn-failure.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import { announceDelivery } from './announce.ts';
 import type { Deliver } from './deliver.ts';
@@ -24,12 +28,10 @@ const DeliveryWork = z.strictObject({
 export type DeliveryWork = z.input<typeof DeliveryWork>;
 
 /** What the work is settled with. */
-export const DeliveryResult = z.object({ turnId: z.string(), finishReason: FinishReason });
+export const DeliveryResult = z.object({ turnId: z.string(), finishReason: FinishReason, cause: z.string().optional() });
 
 /** Turns of webhooks that run at once; the agents have limits of their own beside it. */
 export const deliveryLimits = { concurrency: 64, maxAttempts: 5 };
-/** Failures of a provider that may be gone a little later. */
-const passing: ReadonlySet<string> = new Set(['rate_limit', 'overloaded', 'server', 'network', 'timeout', 'provider_degraded']);
 /** 10 s, 20 s, 40 s, 80 s. */
 const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
 
@@ -41,6 +43,8 @@ export function createRunDelivery(deps: {
   readonly ruleOf: (mappingId: string) => Rule | undefined;
   readonly turns: Pick<TurnsApi, 'durable'>;
   readonly keysOf: Deliver['keysOf'];
+  readonly durable: Pick<DurableWork, 'waitFor'>;
+  readonly inbox: Pick<InboxApi, 'announce'>;
 }): { readonly run: WorkHandler; readonly gaveUp: (item: WorkItem, errorKind: string) => Promise<void> } {
   function announce({ key: deliveryId }: WorkItem, { mappingId: mapping, target: { agentId } }: DeliveryWork, state: WorkState): void {
     announceDelivery(deps, { deliveryId, mapping, agentId, state });
@@ -66,6 +70,7 @@ export function createRunDelivery(deps: {
       }
       const { id: workId, owner, fence } = item;
       announce(item, work, 'running');
+      let alert: InboxMessage | undefined;
       try {
         const outcome = await deps.turns.durable(
           {
@@ -80,13 +85,15 @@ export function createRunDelivery(deps: {
             ...(mapping.tools !== undefined && { toolPolicy: mapping.tools }),
             kept: true,
             operation: 'interactive',
-            settle: ({ turnId, finishReason, failure }) => {
-              const result = { turnId, finishReason };
+            settle: (ended) => {
+              const wait = deps.durable.waitFor(item, ended);
+              if (wait !== undefined) return wait;
+              const { turnId, finishReason, failure } = ended;
+              const result = { turnId, finishReason, ...(failure?.cause !== undefined && { cause: failure.cause }) };
               if (failure === undefined) return { state: 'done', result };
-              const { kind: errorKind, retryAfterMs } = failure;
-              if (passing.has(errorKind) && item.attempts < deliveryLimits.maxAttempts)
-                return { retryAfterMs: Math.max(retryAfterMs ?? 0, waitMs(item)), errorKind };
-              return { state: finishReason === 'aborted' ? 'aborted' : 'failed', result, errorKind };
+              if (failure.transient) alert = alertOf(item, work, failure, deps.clock.now());
+              const alongside = alert === undefined ? {} : { alongside: { inbox: [alert] } };
+              return { state: finishReason === 'aborted' ? 'aborted' : 'failed', result, errorKind: failure.kind, ...alongside };
             },
           },
           callOf(work, item, signal),
@@ -97,6 +104,7 @@ export function createRunDelivery(deps: {
           { deliveryId: item.key, workId, mapping: mapping.id, ...deps.keysOf(work.target), state: outcome.state },
           'Webhook turn ended',
         );
+        if (alert !== undefined) deps.inbox.announce(alert);
         if (outcome.state !== 'done' && outcome.state !== 'accepted') failed(item, work, outcome.failure?.kind ?? outcome.state);
         return 'settled';
       } catch (error) {
@@ -121,6 +129,23 @@ function messageOf({ mappingId, message, template }: DeliveryWork) {
   const asked =
     template === undefined ? intro : `${intro} What the operator wants done with such webhooks, and below it the same filled in:\n\n${template}`;
   return { message: asked, fenced: { text: message, source: `webhook ${mappingId}` } };
+}
+
+/** A delivery that waited for its model provider as long as it may: its sender has been told that it was accepted. */
+function alertOf({ key }: WorkItem, { mappingId, target }: DeliveryWork, { message, cause }: TurnFailure, atMs: number): InboxMessage {
+  const text = `Webhook delivery ${key} (mapping "${mappingId}") failed after waiting for its model provider: ${cause ?? message}`;
+  return {
+    id: newId('in'),
+    opKey: `webhook:${key}:failed`,
+    digest: hash('sha256', text),
+    source: 'webhook',
+    agentId: target.agentId,
+    conversationRef: null,
+    principalId: target.principalId,
+    level: 'alert',
+    text,
+    atMs,
+  };
 }
 
 /** Whose turn it is: the mapping's, which has no scopes. */

@@ -129,6 +129,7 @@ interface ListedRow extends DeliveryRow {
   readonly resultJson: string | null;
   readonly errorKind: string | null;
   readonly endedAtMs: number | null;
+  readonly waitingJson: string | null;
 }
 
 /** A delivery and what became of it. */
@@ -152,10 +153,19 @@ export const listDeliveries = operation(
   async (tx, { mappingId, state, beforeId, sinceMs, limit }: Listing): Promise<Listed[]> => {
     const rows = await tx.build<ListedRow>((db, sql) => {
       const stateNow = sql<WebhookDelivery['state']>`coalesce(own_state, work_item.state, 'unknown')`;
+      const waitingNow = sql<string | null>`case when work_item.state = 'accepted' then work_item.waiting_json end`;
       let found = db
         .selectFrom('webhook_delivery')
         .leftJoin('work_item', (join) => join.onRef('work_item.work_key', '=', 'webhook_delivery.id').on('work_item.kind', '=', deliveryKind))
-        .select([...columns, 'repeats', stateNow.as('state'), 'result_json as resultJson', 'error_kind as errorKind', 'ended_at_ms as endedAtMs'])
+        .select([
+          ...columns,
+          'repeats',
+          stateNow.as('state'),
+          'result_json as resultJson',
+          'error_kind as errorKind',
+          'ended_at_ms as endedAtMs',
+          waitingNow.as('waitingJson'),
+        ])
         .where('received_at_ms', '>', sinceMs)
         .orderBy('webhook_delivery.id', 'desc')
         .limit(limit);

@@ -1,4 +1,5 @@
 import type { DurableWork } from '../durable/api.ts';
+import type { InboxApi } from '../inbox/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import type { WebhooksApi } from './api.ts';
 import type { WebhooksConfig } from './config.ts';
@@ -14,6 +15,7 @@ export interface WebhooksDeps extends DeliverDeps {
   readonly httpBodyLimitBytes: number;
   readonly durable: DurableWork;
   readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly inbox: Pick<InboxApi, 'announce'>;
 }
 
 const firstPruneMs = 60_000;

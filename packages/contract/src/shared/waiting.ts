@@ -1,0 +1,14 @@
+import * as z from 'zod';
+import { EpochMs } from './turn.ts';
+
+/** What accepted work waits for, without using an attempt. */
+export const WorkWaiting = z
+  .strictObject({
+    kind: z.enum(['provider', 'approval']),
+    sinceMs: EpochMs,
+    untilMs: EpochMs.describe('The end of the wait: then it ends as failed.'),
+    approvalId: z.string().optional().describe('Of kind `approval`.'),
+    cause: z.string().optional().describe("The provider's own sentence; for tokens with scope `admin` only."),
+  })
+  .meta({ id: 'WorkWaiting' });
+export type WorkWaiting = z.output<typeof WorkWaiting>;
