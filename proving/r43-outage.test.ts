@@ -12,7 +12,7 @@ test('work that is accepted while its provider fails runs afterwards, once each,
 });
 
 test('a build that counts each wait as an attempt is caught', async () => {
-  const tiny = { ...few, webhooks: 2, messages: 1, oneShots: 1, patienceMin: 8 };
+  const tiny = { ...few, webhooks: 2, messages: 1, oneShots: 1, minutes: 10, patienceMin: 8 };
   const { wrong } = await proveOutage({ ...tiny, broken: 'wait-as-attempt' });
   expect(wrong.length).toBeGreaterThan(0);
 });

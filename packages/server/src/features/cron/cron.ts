@@ -24,7 +24,7 @@ import { type JobRow, reconcileBuiltIns, removeAgentJobs } from './store.ts';
 import { type CronToolDeps, createCronTool } from './tool.ts';
 import { cronWork } from './work-kind.ts';
 
-export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute' | 'staggerWindowMs'> {
+export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute' | 'planDue'> {
   readonly db: Db;
   readonly clock: Clock;
   readonly config: CronConfig;
@@ -74,7 +74,7 @@ export function createCron(deps: CronDeps): Cron {
     ...deps,
     defaultMaxErrors,
     execute: { ...deps.execute, db, clock, agents, durable: deps.durable, defaultTimezone },
-    staggerWindowMs,
+    planDue,
     ended: (executionId) => scheduler.poke(executionId),
   });
   const scheduler = createScheduler({
@@ -96,13 +96,16 @@ export function createCron(deps: CronDeps): Cron {
       states.fail(row.agentId, { code: 'snapshot_failed', errorKind: 'corrupt' });
       return undefined;
     }
-    const nowMs = clock.now();
-    const bootedAtMs = nowMs - (clock.monotonic() - bootedAt);
-    const plan = planClaim(job, { bootId, nowMs, bootedAtMs, leastMs: leastOf(row), staggerWindowMs });
+    const plan = planDue(job, clock.now());
     if (!(await db.write(operations.claim, plan))) return undefined;
     runner.announceStart(plan.occurrence);
     deps.durable.wake(cronWork);
     return plan.occurrence.executionId;
+  }
+
+  function planDue(job: Job, nowMs: number): ClaimPlan {
+    const bootedAtMs = clock.now() - (clock.monotonic() - bootedAt);
+    return planClaim(job, { bootId, nowMs, bootedAtMs, leastMs: leastOf(job.row), staggerWindowMs });
   }
 
   /** The least interval of a job: that of whoever made it, as their token is now. */

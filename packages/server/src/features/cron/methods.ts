@@ -1,4 +1,12 @@
-import { CronCounter, CronGateVerdict, type CronPolicies, CronPolicies as CronPoliciesSchema, type CronRun, type Params } from '@gatehouse/contract';
+import {
+  CronCounter,
+  CronGateVerdict,
+  type CronPolicies,
+  CronPolicies as CronPoliciesSchema,
+  type CronRun,
+  type Params,
+  WorkWaiting,
+} from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
@@ -273,8 +281,8 @@ const Counters = z.array(CronCounter);
 
 const Waiting = WorkWaiting.strip();
 
-function runView(row: RunRow, { identity }: CallContext): CronRun {
-  const isOwner = identity.scopes.includes('*') || identity.scopes.includes('admin');
+function runView(row: RunRow, call: CallContext): CronRun {
+  const isOwner = isAdmin(call);
   const { executionId, jobId, agentId, scheduledForMs, trigger, workKind, startedAtMs, terminalAtMs, status, deliveryStatus } = row;
   return {
     executionId,

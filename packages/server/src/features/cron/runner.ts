@@ -6,9 +6,9 @@ import type { Log } from '../../kernel/log.ts';
 import type { WorkHandler, WorkItem } from '../durable/api.ts';
 import type { HeartbeatApi } from '../heartbeat/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
-import { lateMs, planClaim } from './claim.ts';
+import { type ClaimPlan, lateMs } from './claim.ts';
 import { eventOf, type Finish, type FinishDeps, finishOf, type LateRun, type RunResult } from './finish.ts';
-import { parseJob } from './job.ts';
+import { type Job, parseJob } from './job.ts';
 import { findJob, type JobRow } from './store.ts';
 import { executeOccurrence, type ExecuteDeps, storedResult, unknownResult } from './execute.ts';
 import { findRun, type OccurrenceRow } from './occurrence-store.ts';
@@ -35,7 +35,8 @@ export interface RunnerDeps {
   readonly log: Log;
   readonly bootId: string;
   readonly defaultMaxErrors: number;
-  readonly staggerWindowMs: number;
+  /** What would be begun of a job that is due at a time. */
+  readonly planDue: (job: Job, nowMs: number) => ClaimPlan;
   readonly fence: FinishDeps['fence'];
   readonly execute: ExecuteDeps;
   readonly finish: Operation<Finish, Finished | undefined>;
@@ -131,7 +132,7 @@ export function createRunner(deps: RunnerDeps) {
     if (beganMs - work.scheduledForMs <= lateMs) return undefined;
     const job = row.activeExecutionId === work.executionId && row.state === 'scheduled' ? parseJob(row) : undefined;
     if (job === undefined || row.dueAtMs === null || row.dueAtMs > beganMs) return {};
-    const { occurrence, advance, skipped } = planClaim(job, { bootId: deps.bootId, nowMs: beganMs, staggerWindowMs: deps.staggerWindowMs });
+    const { occurrence, advance, skipped } = deps.planDue(job, beganMs);
     const reason = `Run ${work.executionId} waited for the model provider meanwhile and stands for this time.`;
     const last: OccurrenceRow = { ...occurrence, status: 'skipped', deliveryStatus: 'not_requested', terminalAtMs: beganMs, reason };
     return {
