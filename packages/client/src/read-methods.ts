@@ -42,6 +42,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'models.list_providers',
   'models.test',
   'obs.audit.query',
+  'providers.list',
   'rpc.discover',
   'run.list',
   'session.export',
