@@ -8,7 +8,7 @@ let server: TestServer;
 let ada: Awaited<ReturnType<TestServer['as']>>;
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
 beforeAll(async () => {
-  server = await startTestServer({ config: { gateway: { drainTimeoutMs: 100 }, agents: { default: full } } });
+  server = await startTestServer({ config: { gateway: { drainTimeoutMs: 100 }, agents: { default: full, backed: { model: 'mock/mock-fast', tools: { profile: 'none' }, fallbackModels: ['mock/mock-other'] } } } });
   ada = await server.as(['rpc']);
 });
 afterAll(() => server[Symbol.asyncDispose]());
@@ -113,4 +113,14 @@ test('message:streaming tells of a turn whose caller does not stream, while some
   const { response } = await ada.call('agent.execute', { message: 'Watched', sessionKey: 'ada:watched' });
   expect(heard.map(({ delta }) => delta).join('')).toBe(response);
   expect(heard[0]).toMatchObject({ sessionKey: 'ada:watched', messageId: sent[0]?.messageId });
+});
+
+test('a stream that only watchers read keeps no other model from answering', async () => {
+  server.heard('message:streaming');
+  const cut = { text: ['One ', 'two ', 'three.'], breakAfter: { deltas: 2, by: 'cut' as const } };
+  server.provider.queue(cut, { text: 'Second.' });
+  expect(await ada.call('agent.execute', { message: 'Watched', sessionKey: 'ada:backed', agentId: 'backed' })).toMatchObject({
+    response: 'Second.',
+    finishReason: 'stop',
+  });
 });
