@@ -8,7 +8,12 @@ let server: TestServer;
 let ada: Awaited<ReturnType<TestServer['as']>>;
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
 beforeAll(async () => {
-  server = await startTestServer({ config: { gateway: { drainTimeoutMs: 100 }, agents: { default: full, backed: { model: 'mock/mock-fast', tools: { profile: 'none' }, fallbackModels: ['mock/mock-other'] } } } });
+  server = await startTestServer({
+    config: {
+      gateway: { drainTimeoutMs: 100 },
+      agents: { default: full, backed: { model: 'mock/mock-fast', tools: { profile: 'none' }, fallbackModels: ['mock/mock-other'] } },
+    },
+  });
   ada = await server.as(['rpc']);
 });
 afterAll(() => server[Symbol.asyncDispose]());

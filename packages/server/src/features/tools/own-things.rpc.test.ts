@@ -73,9 +73,9 @@ describe('conversations', () => {
       sessionKey: 'ada:new',
       agentName: 'Gate',
       model: 'mock/mock-fast',
-      stepsExecuted: 0,
+      stepsExecuted: 1,
     });
-    expect(JSON.parse(await calls(ada, 'session_status', {}, { sessionKey: 'ada:new' }))).toMatchObject({ stepsExecuted: 2 });
+    expect(JSON.parse(await calls(ada, 'session_status', {}, { sessionKey: 'ada:new' }))).toMatchObject({ stepsExecuted: 3 });
   });
 
   test.each([

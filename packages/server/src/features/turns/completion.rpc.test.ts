@@ -185,7 +185,8 @@ test('a completion that waited for its agent does not begin once the agent is su
   await expect.poll(async () => (await server.client.call('gateway.status')).turns).toEqual({ running: 1, queued: 1 });
   await server.client.call('agents.suspend', { agentId: 'narrow' });
   const served = server.provider.served();
-  expect((await first).status).toBe(200);
+  // The turn that ran is aborted.
+  expect((await first).status).toBe(503);
   expect(await waiting).toMatchObject({ body: { error: { message: 'Agent is suspended: narrow' } } });
   expect(server.provider.served()).toBe(served);
 });
