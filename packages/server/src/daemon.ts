@@ -4,6 +4,7 @@ import { exitCodes } from './exit-codes.ts';
 import { greetingLines } from './greeting.ts';
 import { systemClock } from './kernel/clock.ts';
 import { isSecretName } from './kernel/config/secrets.ts';
+import { isOutOfDescriptors } from './kernel/descriptors.ts';
 import { diskFullError } from './kernel/disk-space.ts';
 import { isSupervised, notifySupervisor } from './kernel/lifecycle/notify.ts';
 import { createLogger } from './kernel/logger.ts';
@@ -39,6 +40,8 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   const life = new ServerLife({ args, env, logger, redactor, watchdog, onDeath: () => end(exitCodes.internal.code) });
 
   process.on('uncaughtException', (error, origin) => {
+    // What was asked for fails for now; whoever waits for it is told, and the rest goes on.
+    if (origin === 'unhandledRejection' && isOutOfDescriptors(error)) return log.error({ err: error }, 'Too many files and sockets are open');
     log.fatal({ err: error, origin }, 'Uncaught error: the daemon ends');
     life.announceFault(origin);
     end(exitCodes.internal.code);

@@ -64,7 +64,9 @@ export function createDoors({ building, options, ground, scriptCalls, ...deps }:
     async open(): Promise<string | null> {
       const address = config.gateway.enabled ? (await gateway.listen()).address : null;
       // Loaded while nobody waits for it, or the first turn would; it holds the event loop, so not in the way of the first answer.
-      building.defer(clock.after(100, () => void loadTransport()));
+      building.defer(
+        clock.after(100, () => void loadTransport().catch((error: unknown) => log.warn({ err: error }, 'The HTTP client could not be loaded yet'))),
+      );
       building.use(
         await createControlSocket({
           file: home.socketFile,

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { createMetrics } from './features/observability/metrics.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { DbStatus } from './kernel/db/db.ts';
+import { databaseFile, restoringFile } from './kernel/db/sqlite/database-files.ts';
 import { openDb } from './kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from './kernel/disk-space.ts';
 import type { EventBus } from './kernel/event-bus.ts';
@@ -60,6 +61,16 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
     }),
   );
   await disk.look();
+  const isLost = lifetime.hadData && !existsSync(databaseFile(home.dataDir)) && !existsSync(restoringFile(home.dataDir));
+  const warnings = [
+    ...(lifetime.earlierFault === undefined ? [] : [`The last run ended after a fault. ${lifetime.earlierFault}`]),
+    ...(isLost
+      ? [
+          `There was no database in ${home.dataDir}, although daemons ran here before: a new one was made. Bring back a backup with "gatehouse restore"`,
+        ]
+      : []),
+  ];
+  let filesFault: string | undefined;
   let damage: Error | undefined;
   const opened = building.use(
     await openDb({
@@ -70,6 +81,16 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
       programVersion: options.version,
       check: lifetime.uncleanEnd,
       heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
+      onFiles(fault) {
+        filesFault = fault;
+        if (fault === undefined) return;
+        bus.emit('system:error', { source: 'storage', message: fault, timestamp: clock.now() });
+        try {
+          lifetime.noteFault(fault);
+        } catch (error) {
+          log.warn({ err: error }, 'The fault could not be recorded for the next start');
+        }
+      },
       onDamage(error) {
         damage = error;
         log.fatal({ err: error }, 'The database is damaged');
@@ -81,6 +102,6 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
   /** Fails once the database is known to be damaged. */
   const storage = (): Promise<DbStatus> => (damage === undefined ? db.status() : Promise.reject(damage));
   /** Why no new work is accepted now. */
-  const refusal = () => load.overload() ?? disk.shortage();
-  return { lifetime, metrics, traces, load, disk, db, storage, refusal };
+  const refusal = () => load.overload() ?? filesFault ?? disk.shortage();
+  return { lifetime, metrics, traces, load, disk, db, storage, refusal, warnings };
 }

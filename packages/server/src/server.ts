@@ -457,6 +457,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const warnings = [
     ...serverWarnings(config.gateway, lifetime.controlPlaneOnly),
     ...fileSystemWarnings(home.dataDir),
+    ...ground.warnings,
     ...(await jailWarnings(config, openedJail)),
     ...schedule.warnings,
   ];

@@ -15,6 +15,7 @@ import type { WebhooksApi } from '../features/webhooks/api.ts';
 import { AppError, toAppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { connectionsWithin, descriptorLimit } from '../kernel/descriptors.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Handlers } from '../kernel/handlers.ts';
 import type { Log } from '../kernel/log.ts';
@@ -137,7 +138,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
   });
   const tls = config.tls === undefined || !config.enabled ? undefined : { ...config.tls, files: readTls(config.tls, deps.homeDir, clock.now()) };
   const guard = createSocketGuard({ clock, tls: tls !== undefined });
-  const server = createListener({ maxConnections: config.maxConnections, isSocketPath: (path) => path === routes.ws.path, tls });
+  const limit = descriptorLimit();
+  const maxConnections = connectionsWithin(config.maxConnections, limit);
+  if (maxConnections < config.maxConnections)
+    log.info({ maxConnections, descriptors: limit }, 'Fewer connections are taken than gateway.maxConnections: the limit of open files is low');
+  const server = createListener({ maxConnections, isSocketPath: (path) => path === routes.ws.path, tls });
   const following =
     tls === undefined || !('setSecureContext' in server)
       ? undefined

@@ -73,7 +73,7 @@ export const GatewayConfig = z.strictObject({
     .prefault({}),
   wsMaxMessageBytes: z.int().min(1024).max(67_108_864).default(1_048_576).describe('Largest WebSocket frame, in bytes.'),
   wsMaxInFlight: z.int().min(1).max(10_000).default(64).describe('Calls that one connection may have running.'),
-  maxConnections: z.int().min(1).max(1_000_000).default(10_000).describe('Open sockets in all.'),
+  maxConnections: z.int().min(1).max(1_000_000).default(10_000).describe('Open sockets in all; fewer where the system allows few open files.'),
   maxEventStreams: z.int().min(1).max(1_000_000).default(5_000).describe('Open streams of /api/events in all; one token may hold half of them.'),
   mcp: McpConfig.prefault({}),
   drainTimeoutMs: z.int().min(0).max(3_600_000).default(60_000).describe('How long a stop waits for running turns, in milliseconds.'),

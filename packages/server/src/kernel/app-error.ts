@@ -1,5 +1,6 @@
 // The whole contract would bring zod into the storage threads.
 import { type ErrorCode, errorCatalogue, type Issue } from '@gatehouse/contract/errors';
+import { isOutOfDescriptors } from './descriptors.ts';
 import { isDiskFull } from './disk-full.ts';
 
 export interface ErrorDetails {
@@ -35,5 +36,6 @@ export class AppError extends Error {
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (isDiskFull(error)) return new AppError('unavailable', 'The disk is full: nothing can be stored until space is freed', { cause: error });
+  if (isOutOfDescriptors(error)) return new AppError('unavailable', 'The server has too many files and sockets open', { cause: error });
   return new AppError('internal', 'Internal error', { cause: error });
 }

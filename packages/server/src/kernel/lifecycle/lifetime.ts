@@ -9,6 +9,12 @@ import { acquireLock, type HomeLock } from './lock-file.ts';
 export interface Lifetime extends Disposable {
   readonly lock: HomeLock;
   readonly bootId: string;
+  /** Something that the next start should tell its owner, from the run before this one. */
+  readonly earlierFault: string | undefined;
+  /** An earlier run had a database here. */
+  readonly hadData: boolean;
+  /** Records for the next start what this run has noticed. */
+  noteFault(text: string): void;
   /** The run before this one ended without `[Symbol.dispose]`: killed, crashed or out of power. */
   readonly uncleanEnd: boolean;
   /** Three runs in a row ended uncleanly within five minutes: start without agents, so that the owner can look. */
@@ -20,6 +26,7 @@ interface Boot {
   readonly pid: number;
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
+  readonly fault?: string;
 }
 
 const crashLoopBoots = 3;
@@ -37,7 +44,7 @@ export function beginLifetime(dataDir: string, clock: Clock): Lifetime {
     const file = join(dataDir, 'boots.json');
     const earlier = readBoots(file);
     const now = clock.now();
-    const boot: Boot = { bootId: randomUUID(), pid: process.pid, startedAtMs: now, endedAtMs: null };
+    let boot: Boot = { bootId: randomUUID(), pid: process.pid, startedAtMs: now, endedAtMs: null };
     const lastClean = earlier.findLastIndex((past) => past.endedAtMs !== null);
     // A clock that was set back must not make old crashes recent: they lie in the future then.
     const recent = earlier.slice(lastClean + 1).filter((past) => past.startedAtMs <= now && now - past.startedAtMs <= crashLoopWindowMs);
@@ -45,6 +52,12 @@ export function beginLifetime(dataDir: string, clock: Clock): Lifetime {
     return {
       lock,
       bootId: boot.bootId,
+      earlierFault: earlier.at(-1)?.fault,
+      hadData: earlier.some((past) => past.endedAtMs !== null || past.fault !== undefined),
+      noteFault(fault) {
+        boot = { ...boot, fault };
+        writeBoots(file, [...earlier, boot]);
+      },
       uncleanEnd: earlier.at(-1)?.endedAtMs === null,
       controlPlaneOnly: recent.length >= crashLoopBoots,
       [Symbol.dispose]() {
@@ -91,6 +104,7 @@ function isBoot(value: unknown): value is Boot {
     'startedAtMs' in value &&
     typeof value.startedAtMs === 'number' &&
     'endedAtMs' in value &&
-    (value.endedAtMs === null || typeof value.endedAtMs === 'number')
+    (value.endedAtMs === null || typeof value.endedAtMs === 'number') &&
+    (!('fault' in value) || typeof value.fault === 'string')
   );
 }

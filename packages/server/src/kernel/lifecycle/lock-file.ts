@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isDiskFull } from '../disk-full.ts';
 import { diskFullError, hasNoRoom } from '../disk-space.ts';
+import { lockFileName } from './lock-name.ts';
 import { isAlive, ownIdentity, type ProcessIdentity } from './process-identity.ts';
 import { StartError } from './start-error.ts';
 
@@ -118,8 +119,6 @@ function isBusy(error: unknown): boolean {
 function lockFile(dataDir: string): string {
   return join(dataDir, lockFileName);
 }
-
-export const lockFileName = 'lock.db';
 
 function holderFile(dataDir: string): string {
   return join(dataDir, 'daemon.lock');

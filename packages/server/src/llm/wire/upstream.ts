@@ -52,7 +52,11 @@ let undici: Promise<{ readonly Pool: typeof Pool }> | undefined;
 
 /** Loads the HTTP client. It costs start time, so it is left until the first call, or until the listener is up and has time. */
 export function loadTransport(): Promise<{ readonly Pool: typeof Pool }> {
-  undici ??= import('../../kernel/undici.ts');
+  // A failure, as for want of descriptors, is not kept.
+  undici ??= import('../../kernel/undici.ts').catch((error: unknown) => {
+    undici = undefined;
+    throw error;
+  });
   return undici;
 }
 

@@ -7,7 +7,9 @@ import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
 import type { Operation } from '../operation.ts';
-import { databaseFile } from './database-files.ts';
+import { lockFileName } from '../../lifecycle/lock-name.ts';
+import { databaseFile, telemetryFileName } from './database-files.ts';
+import { type FileWatch, watchFiles } from './file-watch.ts';
 import { finishRestore } from './finish-restore.ts';
 import { runTask, StorageThread } from './thread.ts';
 import { type CallKind, callKinds } from './wire.ts';
@@ -25,6 +27,8 @@ export interface OpenDbOptions {
   /** Checks the file in the background, after an unclean end; `onDamage` hears when it is not sound. */
   readonly check?: boolean;
   readonly onDamage?: (error: StartError) => void;
+  /** The files were removed or replaced while they are open (`fault`), or are back in their place. */
+  readonly onFiles?: (fault: string | undefined) => void;
   readonly maxPending?: number;
   /** Beats of this thread: the writer thread, which is there anyway, ends the process when they stop. A thread of its own would cost 10 MB. */
   readonly heartbeat?: SharedArrayBuffer | undefined;
@@ -74,6 +78,7 @@ class SqliteDb implements Db {
   #searcherStartedAt = 0;
   #state: DbStatus['state'] = 'ok';
   #schemaVersion = 0;
+  #files: FileWatch | undefined;
 
   constructor(options: OpenDbOptions) {
     this.#options = options;
@@ -90,11 +95,14 @@ class SqliteDb implements Db {
   async start(): Promise<void> {
     const { schemaVersion, applied } = await this.#writer.ready;
     this.#schemaVersion = schemaVersion;
+    this.#files = this.#watchFiles();
     if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'database schema brought up to date');
     if (this.#options.check === true) this.#track(this.#check());
   }
 
   write<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
+    const fault = this.#files?.fault();
+    if (fault !== undefined) return Promise.reject(new AppError('unavailable', replacedFiles(fault)));
     return this.#liveWriter().call(callKinds.write, operation.name, input) as Promise<Output>;
   }
 
@@ -119,14 +127,37 @@ class SqliteDb implements Db {
 
   async status(): Promise<DbStatus> {
     const [bytes, walBytes] = await Promise.all([fileSize(this.#file), fileSize(`${this.#file}-wal`)]);
-    return { path: this.#file, bytes, walBytes, schemaVersion: this.#schemaVersion, state: this.#state };
+    return {
+      path: this.#file,
+      bytes,
+      walBytes,
+      schemaVersion: this.#schemaVersion,
+      state: this.#files?.fault() === undefined ? this.#state : 'read_only',
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort(new AppError('unavailable', 'The storage is closed'));
+    this.#files?.[Symbol.dispose]();
     await Promise.allSettled(this.#tasks);
     await Promise.all([...this.#readers, ...(this.#searcher === undefined ? [] : [this.#searcher])].map((reader) => reader.close()));
     await this.#writer.close();
+  }
+
+  #watchFiles(): FileWatch {
+    const { dataDir, onFiles } = this.#options;
+    const telemetry = databaseFile(dataDir, telemetryFileName);
+    const logs = [`${this.#file}-wal`];
+    return watchFiles({
+      files: [this.#file, ...logs, telemetry, join(dataDir, lockFileName)],
+      logs,
+      clock: this.#clock,
+      onChange: (fault) => {
+        if (fault === undefined) this.#log.info({}, 'the files of the database are in their place again');
+        else this.#log.fatal({}, replacedFiles(fault));
+        onFiles?.(fault === undefined ? undefined : replacedFiles(fault));
+      },
+    });
   }
 
   #startWriter(): StorageThread {
@@ -224,6 +255,10 @@ class SqliteDb implements Db {
     this.#tasks.add(settled);
     void settled.then(() => this.#tasks.delete(settled));
   }
+}
+
+function replacedFiles(fault: string): string {
+  return `The database files were changed under the running daemon (${fault}): nothing is stored any more, because a restart would not find it. Stop the daemon, put the right files in place, and start it again`;
 }
 
 /** Sources run as they are; in the bundle the threads' module lies beside the program. */
