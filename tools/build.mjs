@@ -1,7 +1,7 @@
 // Bundles the daemon, its storage threads, the command and the dashboard into dist/. Plain JavaScript: tools/ensure.mjs, which an older
 // Node may run, imports it.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -21,7 +21,9 @@ const threads = {
 };
 /** Files of packages that a thread reads from beside itself. */
 const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
-/** A daemon that runs while its bundle is replaced may still load a part of the old one. */
+/** Names of the parts of the build that is in dist/. */
+const partsFile = join(dist, '.parts');
+/** A daemon that runs while its bundle is replaced may still load a part of the old one: counted from the build that replaced it. */
 const keepOldPartsMs = 7 * 24 * 3600 * 1000;
 
 /**
@@ -54,6 +56,20 @@ function bareBuiltins(text) {
   return text.replace(/\b(\w+)=__toESM\((require_builtin_\w+\(\))(?:,1)?\)/g, (wrapped, name, module) =>
     defaults.has(name) ? wrapped : `${name}=${module}`,
   );
+}
+
+/** The name of a thread's module holds its digest, so that a running daemon never starts a thread of another build. */
+function namedThreads(names) {
+  return {
+    name: 'named-threads',
+    setup(build) {
+      build.onLoad({ filter: /packages[\\/]server[\\/]src[\\/].*\.ts$/ }, ({ path }) => {
+        const text = readFileSync(path, 'utf8');
+        const contents = text.replace(/'\.\/([a-z-]+)\.js'/g, (found, name) => (names.has(name) ? `'./${names.get(name)}'` : found));
+        return contents === text ? undefined : { contents, loader: 'ts' };
+      });
+    },
+  };
 }
 
 /** Native helpers of ws that a test tool brings along: the bundle has no native parts, and ws does without. */
@@ -123,34 +139,71 @@ export async function build(stamp) {
     // What CommonJS packages ask for at run time are modules of Node.
     banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
   };
-  const [dashboardBytes, ...results] = await Promise.all([
+  const threadNames = new Map();
+  // One file for each kind of thread: one that loads many costs tens of megabytes.
+  const threadFiles = Promise.all(
+    Object.entries(threads).map(async ([name, source]) => {
+      const { outputFiles } = await bundle({ ...common, entryPoints: { [name]: source } });
+      const code = outputFiles.find(({ path }) => path.endsWith(`${sep}${name}.js`));
+      const named = `${name}-${createHash('sha256').update(code.contents).digest('hex').slice(0, 10)}`;
+      threadNames.set(name, `${named}.js`);
+      return outputFiles.map((file) => ({
+        path: file.path.replace(`${sep}${name}.js`, `${sep}${named}.js`),
+        text: file.text,
+        contents: file.contents,
+      }));
+    }),
+  );
+  const mainBundle = threadFiles.then(() =>
+    bundle({
+      ...common,
+      plugins: [...common.plugins, namedThreads(threadNames)],
+      entryPoints: { main: 'packages/server/src/main.ts' },
+      splitting: true,
+      chunkNames: 'main-[name]-[hash]',
+    }),
+  );
+  const [dashboardBytes, threadParts, ...results] = await Promise.all([
     buildDashboard({ root, outDir: join(dist, 'dashboard') }),
-    bundle({ ...common, entryPoints: { main: 'packages/server/src/main.ts' }, splitting: true, chunkNames: 'main-[name]-[hash]' }),
-    // One file for each kind of thread: one that loads many costs tens of megabytes.
-    ...Object.entries(threads).map(([name, source]) => bundle({ ...common, entryPoints: { [name]: source } })),
+    threadFiles,
+    mainBundle,
     bundle({ ...common, entryPoints: { cli: 'packages/cli/src/main.ts' }, splitting: true, chunkNames: 'cli-[name]-[hash]' }),
   ]);
   mkdirSync(dist, { recursive: true });
   const made = new Set();
   // Parts first: an entry must not be there before what it loads.
   for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
-  const files = results.flatMap((result) => result.outputFiles).sort((a, b) => Number(isEntry(a.path)) - Number(isEntry(b.path)));
+  const files = [...threadParts.flat(), ...results.flatMap((result) => result.outputFiles)].sort(
+    (a, b) => Number(isEntry(a.path)) - Number(isEntry(b.path)),
+  );
   for (const file of files) {
     made.add(file.path);
     replace(file.path, bareBuiltins(file.text));
   }
+  const before = readParts();
   for (const name of readdirSync(dist)) {
     const path = join(dist, name);
+    if (!made.has(path) && before?.includes(name) !== false && /\.(js|txt)$/.test(name)) utimesSync(path, new Date(), new Date());
     if (!made.has(path) && /\.(js|txt)$/.test(name) && Date.now() - statSync(path).mtimeMs > keepOldPartsMs) rmSync(path, { force: true });
   }
   // What it holds was compiled from other files.
   rmSync(join(dist, '.compile-cache'), { recursive: true, force: true });
+  replace(partsFile, JSON.stringify([...made].map((path) => path.slice(dist.length + 1))));
   replace(stampFile, stamp);
   return files.reduce((sum, file) => sum + file.contents.length, dashboardBytes);
 }
 
 function isEntry(path) {
-  return ['main', 'cli', ...Object.keys(threads)].some((name) => path.endsWith(`${sep}${name}.js`));
+  return ['main', 'cli'].some((name) => path.endsWith(`${sep}${name}.js`));
+}
+
+/** Undefined where the build before did not say. */
+function readParts() {
+  try {
+    return JSON.parse(readFileSync(partsFile, 'utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 function replace(path, content) {

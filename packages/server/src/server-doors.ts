@@ -42,6 +42,7 @@ export function createDoors({ building, options, ground, scriptCalls, ...deps }:
         storage: ground.storage,
         overload: load.overload,
         shortage: ground.disk.shortage,
+        isReplaced: ground.build.isReplaced,
         controlPlaneOnly: lifetime.controlPlaneOnly,
       }),
       meter: metrics.door,

@@ -6,6 +6,7 @@ import { databaseFile, restoringFile } from './kernel/db/sqlite/database-files.t
 import { openDb } from './kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from './kernel/disk-space.ts';
 import type { EventBus } from './kernel/event-bus.ts';
+import { ownStampFile, watchBuild } from './kernel/lifecycle/build-watch.ts';
 import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
 import { watchLoad } from './kernel/lifecycle/load.ts';
 import { beginHeartbeat } from './kernel/lifecycle/watchdog.ts';
@@ -70,6 +71,13 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
         ]
       : []),
   ];
+  const build = building.use(
+    watchBuild({
+      stampFile: ownStampFile(),
+      clock,
+      onReplaced: () => log.warn({}, 'Another build of the program was installed: this one goes on with its own files until it is restarted'),
+    }),
+  );
   let filesFault: string | undefined;
   let damage: Error | undefined;
   const opened = building.use(
@@ -103,5 +111,5 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
   const storage = (): Promise<DbStatus> => (damage === undefined ? db.status() : Promise.reject(damage));
   /** Why no new work is accepted now. */
   const refusal = () => load.overload() ?? filesFault ?? disk.shortage();
-  return { lifetime, metrics, traces, load, disk, db, storage, refusal, warnings };
+  return { lifetime, metrics, traces, load, disk, build, db, storage, refusal, warnings };
 }

@@ -14,6 +14,8 @@ export interface HealthDeps {
   readonly overload: () => string | undefined;
   /** Why nothing new is stored: the disk is nearly full. */
   readonly shortage: () => string | undefined;
+  /** Another build of the program was installed meanwhile. */
+  readonly isReplaced: () => boolean;
   /** True after repeated crashes: no agent takes turns. */
   readonly controlPlaneOnly: boolean;
 }
@@ -46,6 +48,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
               : { status: 'ok' },
       models: modelsCheck(deps.models),
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
+      ...(deps.isReplaced() && { program: { status: 'degraded' as const, detail: 'another build is installed: restart the daemon' } }),
       turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
     const unwell = storage === undefined || readOnly || short || overload || deps.controlPlaneOnly;
