@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isDiskFull } from '../disk-full.ts';
 import { diskFullError, hasNoRoom } from '../disk-space.ts';
-import { lockFileName } from './lock-name.ts';
+import { lockFileOf } from './lock-name.ts';
 import { isAlive, ownIdentity, type ProcessIdentity } from './process-identity.ts';
 import { StartError } from './start-error.ts';
 
@@ -63,7 +63,7 @@ export function acquireLock(dataDir: string): HomeLock {
 /** Who holds the lock now; undefined when nobody does. Changes nothing. */
 export function lockHolder(dataDir: string): Partial<LockHolder> | undefined {
   const holder = readHolder(dataDir);
-  if (!existsSync(lockFile(dataDir))) return holder !== undefined && isAlive(holder) ? holder : undefined;
+  if (!existsSync(lockFileOf(dataDir))) return holder !== undefined && isAlive(holder) ? holder : undefined;
   const db = openLock(dataDir, 0);
   try {
     // A shared lock, so that a daemon that starts at this moment only waits for it.
@@ -87,7 +87,7 @@ function lockOrRefuse(db: DatabaseSync, dataDir: string): void {
 
 function openLock(dataDir: string, timeout: number): DatabaseSync {
   try {
-    return new DatabaseSync(lockFile(dataDir), { timeout });
+    return new DatabaseSync(lockFileOf(dataDir), { timeout });
   } catch (error) {
     // SQLite does not say why a file cannot be created.
     if (hasNoRoom(dataDir)) throw diskFullError(dataDir, error);
@@ -99,7 +99,7 @@ function unusableLock(dataDir: string, error: unknown): StartError {
   const said = error instanceof Error ? error.message : String(error);
   return new StartError(
     'unusable',
-    `Cannot lock ${lockFile(dataDir)} (${said}). The home folder needs a file system with working locks that this user can write to; many network file systems have none.`,
+    `Cannot lock ${lockFileOf(dataDir)} (${said}). The home folder needs a file system with working locks that this user can write to; many network file systems have none.`,
     { cause: error },
   );
 }
@@ -114,10 +114,6 @@ function lockedBy(holder: LockHolder | undefined, dataDir: string): StartError {
 
 function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' && (error.errcode & 0xff) === sqliteBusy;
-}
-
-function lockFile(dataDir: string): string {
-  return join(dataDir, lockFileName);
 }
 
 function holderFile(dataDir: string): string {

@@ -7,7 +7,7 @@ import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
 import type { Operation } from '../operation.ts';
-import { lockFileName } from '../../lifecycle/lock-name.ts';
+import { lockFileOf } from '../../lifecycle/lock-name.ts';
 import { databaseFile, telemetryFileName } from './database-files.ts';
 import { type FileWatch, watchFiles } from './file-watch.ts';
 import { finishRestore } from './finish-restore.ts';
@@ -149,7 +149,7 @@ class SqliteDb implements Db {
     const telemetry = databaseFile(dataDir, telemetryFileName);
     const logs = [`${this.#file}-wal`];
     return watchFiles({
-      files: [this.#file, ...logs, telemetry, join(dataDir, lockFileName)],
+      files: [this.#file, ...logs, telemetry, lockFileOf(dataDir)],
       logs,
       clock: this.#clock,
       onChange: (fault) => {
