@@ -95,7 +95,9 @@ function anthropicUsage(answer: FakeAnswer) {
 }
 
 function anthropicStop(answer: FakeAnswer) {
-  return answer.finishReason ?? (answer.toolCalls === undefined ? 'end_turn' : 'tool_use');
+  if (answer.finishReason !== undefined) return answer.finishReason;
+  if (answer.stopSequence !== undefined) return 'stop_sequence';
+  return answer.toolCalls === undefined ? 'end_turn' : 'tool_use';
 }
 
 export function anthropicFrames(model: string, answer: FakeAnswer): FakeFrames {
@@ -110,8 +112,17 @@ export function anthropicFrames(model: string, answer: FakeAnswer): FakeFrames {
     stop_sequence: null,
     usage: { ...anthropicUsage(answer), output_tokens: 1 },
   };
+  const { thinking } = answer;
+  const textIndex = thinking === undefined ? 0 : 1;
+  const thoughts =
+    thinking === undefined
+      ? ''
+      : event('content_block_start', { index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } }) +
+        event('content_block_delta', { index: 0, delta: { type: 'thinking_delta', thinking: thinking.text } }) +
+        event('content_block_delta', { index: 0, delta: { type: 'signature_delta', signature: thinking.signature } }) +
+        event('content_block_stop', { index: 0 });
   const calls = (answer.toolCalls ?? []).flatMap((call, i) => {
-    const index = i + 1;
+    const index = textIndex + i + 1;
     const half = Math.ceil(call.arguments.length / 2);
     return [
       event('content_block_start', { index, content_block: { type: 'tool_use', id: call.id, name: call.name, input: {} } }),
@@ -120,18 +131,21 @@ export function anthropicFrames(model: string, answer: FakeAnswer): FakeFrames {
       event('content_block_stop', { index }),
     ];
   });
-  const texts = textDeltas(answer).map((text) => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } }));
+  const texts = textDeltas(answer).map((text) => event('content_block_delta', { index: textIndex, delta: { type: 'text_delta', text } }));
   const tail =
-    event('content_block_stop', { index: 0 }) +
+    event('content_block_stop', { index: textIndex }) +
     event('message_delta', {
-      delta: { stop_reason: anthropicStop(answer), stop_sequence: null },
+      delta: { stop_reason: anthropicStop(answer), stop_sequence: answer.stopSequence ?? null },
       usage: { output_tokens: anthropicUsage(answer).output_tokens },
     }) +
     event('message_stop', {});
   return {
     head: bytes(
       answer,
-      event('message_start', { message }) + event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) + event('ping', {}),
+      event('message_start', { message }) +
+        thoughts +
+        event('content_block_start', { index: textIndex, content_block: { type: 'text', text: '' } }) +
+        event('ping', {}),
     ),
     deltas: [...texts, ...calls].map((text) => bytes(answer, text)),
     tail: bytes(answer, tail),
@@ -141,7 +155,9 @@ export function anthropicFrames(model: string, answer: FakeAnswer): FakeFrames {
 
 export function anthropicWhole(model: string, answer: FakeAnswer): Buffer {
   const text = textDeltas(answer).join('');
+  const { thinking } = answer;
   const content = [
+    ...(thinking === undefined ? [] : [{ type: 'thinking', thinking: thinking.text, signature: thinking.signature }]),
     ...(text === '' ? [] : [{ type: 'text', text }]),
     ...(answer.toolCalls ?? []).map((call) => ({ type: 'tool_use', id: call.id, name: call.name, input: JSON.parse(call.arguments) })),
   ];
@@ -153,7 +169,7 @@ export function anthropicWhole(model: string, answer: FakeAnswer): Buffer {
       model,
       content,
       stop_reason: anthropicStop(answer),
-      stop_sequence: null,
+      stop_sequence: answer.stopSequence ?? null,
       usage: anthropicUsage(answer),
     }),
   );

@@ -9,6 +9,10 @@ export interface FakeAnswer {
   /** The text, or its deltas. */
   readonly text?: string | readonly string[];
   readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
+  /** Reasoning before the text (Anthropic wire). */
+  readonly thinking?: { readonly text: string; readonly signature: string };
+  /** The stop sequence that ended it (Anthropic wire). */
+  readonly stopSequence?: string;
   /** Null: the provider reports none. */
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number; readonly cacheWrite?: number } | null;
   /** In the words of the wire that is asked. */

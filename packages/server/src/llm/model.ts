@@ -34,6 +34,11 @@ export type ModelPart =
   | { readonly type: 'image'; readonly url: string; readonly detail?: 'low' | 'high' | 'auto' }
   | { readonly type: 'file'; readonly url: string; readonly name: string };
 
+/** Reasoning of a model, signed by the provider that made it: no other provider can read it back. */
+export type ThinkingBlock =
+  | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
+  | { readonly type: 'redacted_thinking'; readonly data: string };
+
 /** `content` is the text of a message; where `parts` are there, they are what the model is sent in its place. */
 export type ModelMessage = (
   | {
@@ -49,6 +54,8 @@ export type ModelMessage = (
       readonly toolCalls?: readonly ToolCall[];
       /** What the model thought before it answered; sent to providers that want it back. */
       readonly reasoning?: string;
+      /** The same where it is signed. */
+      readonly thinking?: readonly ThinkingBlock[];
     }
   | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean }
 ) & {
@@ -68,6 +75,7 @@ export interface ToolSpec {
 /** What a caller asks of the model beyond the conversation. What a vendor cannot honour is refused before the call, never dropped. */
 export interface ModelOptions {
   readonly topP?: number;
+  readonly topK?: number;
   readonly stop?: readonly string[];
   readonly seed?: number;
   readonly presencePenalty?: number;
@@ -80,6 +88,12 @@ export interface ModelOptions {
   readonly reasoningEffort?: string;
   /** Opaque id of the person behind the call, for the vendor's abuse checks. */
   readonly endUser?: string;
+  /** Permission to reason before the answer. Models that don't return their reasoning answer without it. */
+  readonly thinking?: { readonly type: 'enabled'; readonly budgetTokens: number } | { readonly type: 'adaptive' | 'disabled' };
+  /** A hint at how much effort the answer is worth, for providers that take one. */
+  readonly effort?: string;
+  /** As `cacheMark` of a message, at the end of the system prompt. */
+  readonly systemCacheMark?: true;
 }
 
 export interface ModelRequest {
@@ -114,6 +128,10 @@ export interface ModelResult {
   readonly finish: 'stop' | 'length' | 'tool_calls' | 'content_filter';
   readonly usage: ModelUsage;
   readonly responseId?: string;
+  /** Present when the model was permitted to reason and its provider returns the reasoning. */
+  readonly thinking?: readonly ThinkingBlock[];
+  /** The stop sequence that ended the answer, where the provider reports it. */
+  readonly stopSequence?: string;
 }
 
 /**
@@ -122,6 +140,8 @@ export interface ModelResult {
  * upstream socket; when it returns false the client stops reading the upstream until `drained` resolves.
  */
 export interface ModelSink {
+  /** Receives the reasoning that precedes text: fragments like those of `text`, then each block when it is complete. */
+  readonly thinking?: { fragment(jsonFragment: string): void; block(block: ThinkingBlock): void };
   text(jsonFragment: string): void;
   flush(): boolean;
   drained(): Promise<void>;

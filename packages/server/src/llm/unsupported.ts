@@ -22,8 +22,8 @@ interface Wish {
 }
 
 /** The first wish that the vendor does not honour; values that change nothing (`topP` 1, penalties of 0, tool choice `auto`) are no wishes. */
-export function findUnsupported(model: ModelInfo, { name, limits }: Pick<Vendor, 'name' | 'limits'>, asked: Asked): Unsupported | undefined {
-  const missed = limits === undefined ? undefined : wishesOf(asked).find(({ limit }) => limits.includes(limit));
+export function findUnsupported(model: ModelInfo, { name, limits = [], topK }: Pick<Vendor, 'name' | 'limits' | 'topK'>, asked: Asked): Unsupported | undefined {
+  const missed = wishesOf(asked).find(({ limit }) => (limit === 'topK' ? topK !== true : limits.includes(limit)));
   if (missed === undefined) return undefined;
   return { option: missed.option, message: `${name}, which serves the model ${model.provider}/${model.modelId}, does not offer ${missed.words}` };
 }
@@ -33,6 +33,7 @@ function wishesOf({ options = {}, tools }: Asked): readonly Wish[] {
   const wishes: (Wish | false)[] = [
     tools && { limit: 'tools', option: 'tools', words: 'tools' },
     changes(options.topP, 1) && plain('topP', 'a choice of top_p'),
+    options.topK !== undefined && plain('topK', 'a choice of top_k'),
     options.stop !== undefined && options.stop.length > 0 && plain('stop', 'stop sequences'),
     options.seed !== undefined && plain('seed', 'a seed'),
     changes(options.presencePenalty, 0) && plain('presencePenalty', 'a presence penalty'),

@@ -3,7 +3,7 @@ import type { ModelOptions } from './model.ts';
 import type { ToolCallIdRule } from './wire/tool-call-id.ts';
 
 /** What a vendor may lack: an option of a call, one of its forms, or tools altogether. */
-export type ModelLimit = Exclude<keyof ModelOptions, 'responseFormat' | 'endUser'> | 'tools' | 'jsonObject' | 'jsonSchema';
+export type ModelLimit = Exclude<keyof ModelOptions, 'responseFormat' | 'endUser' | 'thinking' | 'effort' | 'systemCacheMark'> | 'tools' | 'jsonObject' | 'jsonSchema';
 
 /** How one vendor differs from the wire that it speaks; facts only, read by the clients. */
 export interface Vendor {
@@ -26,6 +26,8 @@ export interface Vendor {
   readonly toolCallId: ToolCallIdRule;
   /** What it would pass over without a word, or refuse for every model; a caller that asks for it is told so before the call. */
   readonly limits?: readonly ModelLimit[];
+  /** `top_k` is known. */
+  readonly topK?: true;
   /** Spellings of its own. */
   readonly seedField?: 'random_seed';
   readonly requiredToolChoice?: 'any';
@@ -82,8 +84,9 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     streamOptions: false,
     maxTokensField: 'max_tokens',
     toolCallId: 'word',
-    // Its reasoning wants its own blocks back with the next call, which do not travel with a conversation here.
+    // Its reasoning needs its own blocks back with the next call, and only /v1/messages carries those.
     limits: ['seed', 'presencePenalty', 'frequencyPenalty', 'jsonObject', 'reasoningEffort'],
+    topK: true,
     endUser: true,
     pdf: true,
     embeddings: 'none',
@@ -126,6 +129,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     cacheControl: true,
     reasoningField: 'reasoning',
     requireParameters: true,
+    topK: true,
   },
   deepseek: {
     ...openAiStyle,
@@ -137,8 +141,8 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     endUser: false,
     embeddings: 'none',
   },
-  together: { ...openAiStyle, name: 'Together', baseUrl: 'https://api.together.xyz/v1', keyEnv: ['TOGETHER_API_KEY'] },
-  fireworks: { ...openAiStyle, name: 'Fireworks', baseUrl: 'https://api.fireworks.ai/inference/v1', keyEnv: ['FIREWORKS_API_KEY'] },
+  together: { ...openAiStyle, name: 'Together', baseUrl: 'https://api.together.xyz/v1', keyEnv: ['TOGETHER_API_KEY'], topK: true },
+  fireworks: { ...openAiStyle, name: 'Fireworks', baseUrl: 'https://api.fireworks.ai/inference/v1', keyEnv: ['FIREWORKS_API_KEY'], topK: true },
   cerebras: {
     ...openAiStyle,
     name: 'Cerebras',
@@ -196,6 +200,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'http://127.0.0.1:1234/v1',
     keyEnv: [],
     local: { port: 1234 },
+    topK: true,
     defaults: { contextWindow: 4096, maxTokens: 2048 },
   },
   llamacpp: {
@@ -204,6 +209,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'http://127.0.0.1:8080/v1',
     keyEnv: [],
     local: { port: 8080 },
+    topK: true,
     reasoningField: 'reasoning_content',
     defaults: { contextWindow: 4096, maxTokens: 2048 },
   },
@@ -213,6 +219,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     baseUrl: 'http://127.0.0.1:8000/v1',
     keyEnv: [],
     local: { port: 8000 },
+    topK: true,
     reasoningField: 'reasoning_content',
     embeddings: 'base64',
   },

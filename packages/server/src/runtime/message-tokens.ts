@@ -15,6 +15,8 @@ export function countMessage(message: ModelMessage, countTokens: CountTokens): n
   if (message.role === 'tool') tokens += countTokens(message.toolCallId);
   if (message.role === 'assistant')
     for (const call of message.toolCalls ?? []) tokens += perCallTokens + countTokens(call.id) + countTokens(call.name) + countTokens(call.arguments);
+  if (message.role === 'assistant')
+    for (const block of message.thinking ?? []) tokens += countTokens(block.type === 'thinking' ? block.thinking : block.data);
   counted.set(message, tokens);
   return tokens;
 }

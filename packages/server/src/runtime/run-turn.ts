@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import { countTokens } from '../llm/count-tokens.ts';
-import { ModelError, type ModelInfo, type ModelMessage, type ModelResult, type ModelSink, type ToolCall } from '../llm/model.ts';
+import { ModelError, type ModelInfo, type ModelMessage, type ModelResult, type ModelSink, type ThinkingBlock, type ToolCall } from '../llm/model.ts';
 import type { Attempt, Models } from '../llm/models.ts';
 import { toCallRecord } from './call-record.ts';
 import type { BackgroundTasks } from './background.ts';
@@ -15,7 +15,7 @@ import { toolSpec } from './tool-spec.ts';
 import type { Tool, TurnUse } from './tool.ts';
 import { totalCost } from '../llm/price.ts';
 import { stepLedger } from './step-ledger.ts';
-import type { CallRecord, RunTurn, TurnInput, TurnLedger, TurnPast, TurnResult, TurnSink } from './turn.ts';
+import type { AnswerEnding, CallRecord, RunTurn, TurnInput, TurnLedger, TurnPast, TurnResult, TurnSink } from './turn.ts';
 import { budgetExceeded, circuitOpen, contextExhausted, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
 import { TurnStop } from './turn-stop.ts';
 
@@ -42,6 +42,8 @@ interface Progress {
   usedTokens: number;
   model: ModelInfo;
   clientCalls?: readonly ToolCall[];
+  readonly thinking: ThinkingBlock[];
+  ending?: AnswerEnding;
   /** Tasks whose results came into the turn. */
   told?: string[];
 }
@@ -164,10 +166,13 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         isSettled = true;
         reservation?.settle(progress.calls.slice(callsBefore));
       }
+      if (answer.thinking !== undefined) progress.thinking.push(...answer.thinking);
       const isAnswer = answer.toolCalls.length === 0 || options?.toolChoice === 'none';
       if (isAnswer || answer.finish === 'length' || answer.finish === 'content_filter') {
         // Calls of an answer that was cut off may be cut off themselves.
         addText(progress, answer.text);
+        const ending = endingOf(answer);
+        if (ending !== undefined) progress.ending = ending;
         if (answer.finish === 'length') return plan.cappedBy === undefined ? turnEnds.lengthCut : budgetExceeded(plan.cappedBy);
         // A message that came during the last call is not passed over.
         if (answer.text.trim() !== '' && takeSteers([{ role: 'assistant', content: answer.text }])) continue;
@@ -200,14 +205,14 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         tools = [...ownTools.map(toolSpec), ...clientTools];
       }
       if (client.length > 0) {
-        progress.added.push({ role: 'assistant', content: answer.text, toolCalls: calls }, ...results);
+        progress.added.push(called(answer, calls), ...results);
         if (stop.cause !== undefined) return turnEnds[stop.cause];
         progress.clientCalls = client;
         return turnEnds.stop;
       }
       const verdict = loops.observe({ text: answer.text.trim(), calls, results });
       if (verdict === 'warn') annotate(results);
-      const step: ModelMessage[] = [{ role: 'assistant', content: answer.text, toolCalls: calls }, ...results];
+      const step: ModelMessage[] = [called(answer, calls), ...results];
       progress.added.push(...step);
       if (verdict === 'loop') return turnEnds.contextLoop;
       if (ledgerStep !== undefined && stop.cause === undefined) {
@@ -287,11 +292,21 @@ function isTooLong(error: unknown): boolean {
 const isExplicit = ({ origin, ledger, call }: TurnInput): boolean =>
   ledger === undefined && origin !== 'background' && (call.identity.scopes.includes('*') || call.identity.scopes.includes('admin'));
 
+/** An answer with its calls. Its reasoning goes back to the provider with them. */
+function called({ text, thinking }: ModelResult, toolCalls: readonly ToolCall[]): ModelMessage {
+  return { role: 'assistant', content: text, toolCalls, ...(thinking !== undefined && { thinking }) };
+}
+
+function endingOf({ finish, stopSequence }: ModelResult): AnswerEnding | undefined {
+  if (finish === 'content_filter') return { by: 'content_filter' };
+  return stopSequence === undefined ? undefined : { by: 'stop_sequence', sequence: stopSequence };
+}
+
 function progressFrom(past: TurnPast | undefined, model: ModelInfo): Progress {
-  if (past === undefined) return { added: [], texts: [], calls: [], steps: 0, leftOut: 0, usedTokens: 0, model };
+  if (past === undefined) return { added: [], texts: [], calls: [], thinking: [], steps: 0, leftOut: 0, usedTokens: 0, model };
   const { messages, steps, usedTokens } = past;
   const texts = messages.flatMap(({ role, content }) => (role === 'assistant' && content !== '' ? [content] : []));
-  return { added: [...messages], texts, calls: [], steps, leftOut: 0, usedTokens, model };
+  return { added: [...messages], texts, calls: [], thinking: [], steps, leftOut: 0, usedTokens, model };
 }
 
 function toResult(progress: Progress, end: TurnEnd): TurnResult {
@@ -305,6 +320,8 @@ function toResult(progress: Progress, end: TurnEnd): TurnResult {
     model: progress.model,
     ...(progress.told !== undefined && { told: progress.told }),
     ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),
+    ...(progress.thinking.length > 0 && { thinking: progress.thinking }),
+    ...(progress.ending !== undefined && { ending: progress.ending }),
     ...(end.failure !== undefined && { failure: end.failure }),
   };
 }
@@ -323,6 +340,7 @@ function separated(sink: TurnSink | undefined, before: readonly string[]): Model
   if (sink === undefined || before.length === 0) return sink;
   let begun = false;
   return {
+    ...(sink.thinking !== undefined && { thinking: sink.thinking }),
     text(fragment) {
       if (!begun && fragment !== '') {
         begun = true;

@@ -1,6 +1,6 @@
 import type { AgentConfig, FinishReason, OperationType, TurnOrigin } from '@gatehouse/contract';
 import type { CallContext } from '../kernel/call-context.ts';
-import type { ModelInfo, ModelMessage, ModelOptions, ModelUsage, ToolCall, ToolSpec } from '../llm/model.ts';
+import type { ModelInfo, ModelMessage, ModelOptions, ModelSink, ModelUsage, ThinkingBlock, ToolCall, ToolSpec } from '../llm/model.ts';
 import type { BackgroundRights } from './background.ts';
 import type { Tool } from './tool.ts';
 import type { TurnBudget } from './turn-budget.ts';
@@ -91,6 +91,7 @@ export interface TurnLedger {
 
 /** Where a turn's stream goes; see ModelSink for `text`, `flush` and `drained`. Absent when nobody reads along. */
 export interface TurnSink {
+  readonly thinking?: NonNullable<ModelSink['thinking']>;
   text(jsonFragment: string): void;
   flush(): boolean;
   drained(): Promise<void>;
@@ -113,6 +114,8 @@ export interface CallRecord {
   readonly responseId?: string;
 }
 
+export type AnswerEnding = { readonly by: 'stop_sequence'; readonly sequence: string } | { readonly by: 'content_filter' };
+
 export interface TurnResult {
   readonly finishReason: FinishReason;
   /** What was streamed: the texts of all steps, joined by an empty line; with what had come when the turn ended early. */
@@ -124,6 +127,10 @@ export interface TurnResult {
   readonly leftOut?: number;
   /** Calls that wait for the caller: the turn ended so that it can run them. They also stand in the last assistant message, which results of the agent's own calls may follow. */
   readonly clientCalls?: readonly ToolCall[];
+  /** Signed reasoning of the turn's model calls, in order. */
+  readonly thinking?: readonly ThinkingBlock[];
+  /** Why the last answer ended, where it was not the model's own decision. */
+  readonly ending?: AnswerEnding;
   readonly steps: number;
   readonly model: ModelInfo;
   /** Tasks whose results are among `messages`. */

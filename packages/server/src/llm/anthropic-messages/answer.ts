@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ModelResult, ModelUsage } from '../model.ts';
+import type { ModelResult, ModelUsage, ThinkingBlock } from '../model.ts';
 import { ReportedTokens } from '../wire/usage.ts';
 
 const count = ReportedTokens.nullish();
@@ -18,9 +18,13 @@ export const Whole = z.object({
       id: z.string().nullish(),
       name: z.string().nullish(),
       input: z.unknown().optional(),
+      thinking: z.string().nullish(),
+      signature: z.string().nullish(),
+      data: z.string().nullish(),
     }),
   ),
   stop_reason: z.string().nullish(),
+  stop_sequence: z.string().nullish(),
   usage: Usage,
 });
 
@@ -29,14 +33,45 @@ export const StreamEvent = z.object({
   type: z.string(),
   index: z.number().nullish(),
   message: z.object({ id: z.string(), usage: Usage }).nullish(),
-  content_block: z.object({ type: z.string(), id: z.string().nullish(), name: z.string().nullish(), text: z.string().nullish() }).nullish(),
+  content_block: z
+    .object({
+      type: z.string(),
+      id: z.string().nullish(),
+      name: z.string().nullish(),
+      text: z.string().nullish(),
+      thinking: z.string().nullish(),
+      signature: z.string().nullish(),
+      data: z.string().nullish(),
+    })
+    .nullish(),
   delta: z
-    .object({ type: z.string().nullish(), text: z.string().nullish(), partial_json: z.string().nullish(), stop_reason: z.string().nullish() })
+    .object({
+      type: z.string().nullish(),
+      text: z.string().nullish(),
+      partial_json: z.string().nullish(),
+      thinking: z.string().nullish(),
+      signature: z.string().nullish(),
+      stop_reason: z.string().nullish(),
+      stop_sequence: z.string().nullish(),
+    })
     .nullish(),
   usage: Usage,
   error: z.unknown().optional(),
 });
 export type StreamEvent = z.output<typeof StreamEvent>;
+
+interface WireThinking {
+  readonly type: string;
+  readonly thinking?: string | null | undefined;
+  readonly signature?: string | null | undefined;
+  readonly data?: string | null | undefined;
+}
+
+/** Undefined for a block of another type. */
+export function toThinking({ type, thinking, signature, data }: WireThinking): ThinkingBlock | undefined {
+  if (type === 'thinking') return { type, thinking: thinking ?? '', signature: signature ?? '' };
+  return type === 'redacted_thinking' ? { type, data: data ?? '' } : undefined;
+}
 
 /** This wire counts cached input apart; here `input` is all of it. */
 export function toUsage(wire: WireUsage): ModelUsage {

@@ -3,7 +3,7 @@ import type { AnswerReader, Upstream } from '../wire/upstream.ts';
 import { believable, bodyBytes } from '../wire/answer-bound.ts';
 import { estimateUsage } from '../wire/usage.ts';
 import { readWholeAnswer } from '../wire/whole-answer.ts';
-import { toFinish, toUsage, Whole } from './answer.ts';
+import { toFinish, toThinking, toUsage, Whole } from './answer.ts';
 import { messagesBody } from './request.ts';
 import { MessageStream } from './stream.ts';
 
@@ -28,6 +28,7 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined): Answe
     stream: sink === undefined ? undefined : new MessageStream(request, sink),
     whole(body) {
       const result = wholeAnswer(request, body);
+      for (const block of result.thinking ?? []) sink?.thinking?.block(block);
       if (sink !== undefined && result.text !== '') {
         sink.text(JSON.stringify(result.text).slice(1, -1));
         sink.flush();
@@ -39,11 +40,12 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined): Answe
 }
 
 function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
-  const { id, content, stop_reason: stop, usage } = readWholeAnswer(Whole, body, 'message');
+  const { id, content, stop_reason: stop, stop_sequence: stopSequence, usage } = readWholeAnswer(Whole, body, 'message');
   const toolCalls = content
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ id: block.id ?? '', name: block.name ?? '', arguments: JSON.stringify(block.input ?? {}) }));
   const text = content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join('');
+  const thinking = content.flatMap((block) => toThinking(block) ?? []);
   const reported = toUsage(usage ?? {});
   return {
     text,
@@ -51,5 +53,7 @@ function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
     finish: toFinish(stop),
     usage: reported.input > 0 ? believable(reported, request, body.length) : estimateUsage(request, text, toolCalls),
     responseId: id,
+    ...(thinking.length > 0 && { thinking }),
+    ...(stopSequence != null && { stopSequence }),
   };
 }

@@ -1,8 +1,11 @@
-import type { ModelMessage, ModelPart, ModelRequest } from '../model.ts';
+import type { ModelMessage, ModelPart, ModelRequest, ThinkingBlock } from '../model.ts';
 import { readDataUrl } from '../wire/data-url.ts';
 import { toolCallId } from '../wire/tool-call-id.ts';
 
 type Block = Record<string, unknown>;
+
+/** The least that the API takes as a budget of reasoning. */
+const leastThinkingTokens = 1_024;
 
 /** The API takes four marks; the system prompt has two of them. */
 const maxMessageMarks = 2;
@@ -18,19 +21,33 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
   const marked = request.messages.filter((message) => message.cacheMark === true).slice(-maxMessageMarks);
   // How long is the agent's to say, also of a mark of the caller's: a longer one must not follow a shorter one.
   const callersMark = 'cache_control' in mark ? mark : { cache_control: { type: 'ephemeral' } };
+  const systemEnd = system.at(-1);
+  if (systemEnd !== undefined && request.options?.systemCacheMark === true) Object.assign(systemEnd, callersMark);
   const messages = wireMessages(request.messages, (message) => (marked.includes(message) ? callersMark : {}));
   const lastBlock = messages.at(-1)?.content.at(-1);
   if (lastBlock !== undefined && marked.length === 0) Object.assign(lastBlock, mark);
+  const maxTokens = request.maxTokens ?? request.model.maxTokens;
+  const thinking = wireThinking(request.options?.thinking, maxTokens);
+  const isThinking = thinking !== undefined && thinking['type'] !== 'disabled';
   return JSON.stringify({
     model: request.model.modelId,
-    max_tokens: request.maxTokens ?? request.model.maxTokens,
+    max_tokens: maxTokens,
     ...(system.length === 0 ? {} : { system }),
     messages,
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    // The API takes no temperature beside reasoning; the one here may be the agent's.
+    ...(request.temperature === undefined || isThinking ? {} : { temperature: request.temperature }),
+    ...(thinking === undefined ? {} : { thinking }),
     ...wireTools(request),
     ...(request.options === undefined ? {} : wireOptions(request)),
     stream,
   });
+}
+
+/** The budget is a part of the answer's length: where a limit shortened the answer, it shrinks with it, or reasoning is left out. */
+function wireThinking(thinking: NonNullable<ModelRequest['options']>['thinking'], maxTokens: number): Record<string, unknown> | undefined {
+  if (thinking?.type !== 'enabled') return thinking;
+  const budget = thinking.budgetTokens < maxTokens ? thinking.budgetTokens : Math.floor(maxTokens / 2);
+  return budget < leastThinkingTokens ? undefined : { type: 'enabled', budget_tokens: budget };
 }
 
 /** The API refuses calls in a conversation whose request declares no tools: those that were called are named then, and none may be called. */
@@ -44,11 +61,16 @@ function wireTools({ tools, messages }: ModelRequest): Record<string, unknown> {
 function wireOptions({ options = {}, tools }: ModelRequest): Record<string, unknown> {
   const { responseFormat } = options;
   const choice = tools.length === 0 ? undefined : wireToolChoice(options);
+  const output = {
+    ...(responseFormat?.type === 'json_schema' && { format: { type: 'json_schema', schema: responseFormat.schema } }),
+    ...(options.effort !== undefined && { effort: options.effort }),
+  };
   return {
     ...(options.topP === undefined ? {} : { top_p: options.topP }),
+    ...(options.topK === undefined ? {} : { top_k: options.topK }),
     ...(options.stop === undefined || options.stop.length === 0 ? {} : { stop_sequences: options.stop }),
     ...(options.endUser === undefined ? {} : { metadata: { user_id: options.endUser } }),
-    ...(responseFormat?.type === 'json_schema' ? { output_config: { format: { type: 'json_schema', schema: responseFormat.schema } } } : {}),
+    ...(Object.keys(output).length === 0 ? {} : { output_config: output }),
     ...(choice === undefined ? {} : { tool_choice: choice }),
   };
 }
@@ -93,11 +115,17 @@ function blocksOf(message: ModelMessage): Block[] {
   }
   if (message.role === 'user' && message.parts !== undefined) return message.parts.flatMap(partBlock);
   // Half of a surrogate pair is no text: the API refuses the whole request for it.
-  const blocks: Block[] = message.content.trim() === '' ? [] : [{ type: 'text', text: message.content.toWellFormed() }];
+  const blocks: Block[] = message.role === 'assistant' ? (message.thinking ?? []).filter(isSigned).map((block) => ({ ...block })) : [];
+  if (message.content.trim() !== '') blocks.push({ type: 'text', text: message.content.toWellFormed() });
   if (message.role === 'assistant')
     for (const call of message.toolCalls ?? [])
       blocks.push({ type: 'tool_use', id: toolCallId(call.id, 'word'), name: call.name, input: inputOf(call.arguments.toWellFormed()) });
   return blocks;
+}
+
+/** The API refuses a block without its signature, which blocks of other servers lack. */
+function isSigned(block: ThinkingBlock): boolean {
+  return block.type === 'redacted_thinking' ? block.data !== '' : block.signature !== '';
 }
 
 function partBlock(part: ModelPart): Block[] {

@@ -1,14 +1,18 @@
-import { ModelError, type ModelRequest, type ModelResult, type ModelSink } from '../model.ts';
+import { ModelError, type ModelRequest, type ModelResult, type ModelSink, type ThinkingBlock } from '../model.ts';
 import { AnswerStream, streamedError } from '../wire/answer-stream.ts';
 import { toolCallBytes } from '../wire/answer-bound.ts';
 import { estimateUsage } from '../wire/usage.ts';
-import { StreamEvent, toFinish, toUsage, type WireUsage } from './answer.ts';
+import { StreamEvent, toFinish, toThinking, toUsage, type WireUsage } from './answer.ts';
 
 /** Reads one streamed message. */
 export class MessageStream extends AnswerStream {
   /** By content block, in order of appearance. */
   readonly #tools = new Map<number, { id: string; name: string; arguments: string }>();
   #toolBytes = 0;
+  /** The block that is being read, and those that are complete. */
+  #open: ThinkingBlock | undefined;
+  readonly #thinking: ThinkingBlock[] = [];
+  #stopSequence: string | undefined;
   #id: string | undefined;
   #stop: string | undefined;
   #usage: WireUsage = {};
@@ -51,6 +55,8 @@ export class MessageStream extends AnswerStream {
       this.#toolBytes += toolCallBytes + (block.id?.length ?? 0) + (block.name?.length ?? 0);
       this.#tools.set(index, { id: block.id ?? '', name: block.name ?? '', arguments: '' });
     }
+    if (event.type === 'content_block_start' && block) this.#open = toThinking(block);
+    if (this.#open !== undefined) this.#think(this.#open, event);
     if (event.type === 'content_block_start' && block?.type === 'text') this.text.plain(block.text ?? '');
     if (isText(event)) this.text.plain(delta?.text ?? '');
     const tool = delta?.type === 'input_json_delta' ? this.#tools.get(index) : undefined;
@@ -59,7 +65,22 @@ export class MessageStream extends AnswerStream {
       this.#toolBytes += delta?.partial_json?.length ?? 0;
     }
     if (typeof delta?.stop_reason === 'string') this.#stop = delta.stop_reason;
+    if (typeof delta?.stop_sequence === 'string') this.#stopSequence = delta.stop_sequence;
     if (event.type === 'message_stop') this.done = true;
+  }
+
+  #think(open: ThinkingBlock, { type, delta }: StreamEvent) {
+    if (open.type === 'thinking' && delta?.type === 'thinking_delta') {
+      const piece = delta.thinking ?? '';
+      this.#toolBytes += piece.length;
+      this.#open = { ...open, thinking: open.thinking + piece };
+      if (piece !== '') this.text.sink.thinking?.fragment(JSON.stringify(piece).slice(1, -1));
+    }
+    if (open.type === 'thinking' && delta?.type === 'signature_delta') this.#open = { ...open, signature: open.signature + (delta.signature ?? '') };
+    if (type !== 'content_block_stop') return;
+    this.#open = undefined;
+    this.#thinking.push(open);
+    this.text.sink.thinking?.block(open);
   }
 
   /** Counts are cumulative: a later one replaces an earlier one, one that is absent does not. */
@@ -74,7 +95,15 @@ export class MessageStream extends AnswerStream {
     const reported = this.believe(toUsage(this.#usage));
     const estimate = complete && reported.input > 0 ? reported : estimateUsage(this.request, text, toolCalls);
     const usage = complete || reported.input === 0 ? estimate : { ...reported, output: Math.max(reported.output, estimate.output), estimated: true };
-    return { text, toolCalls, finish: toFinish(this.#stop), usage, ...(this.#id === undefined ? {} : { responseId: this.#id }) };
+    return {
+      text,
+      toolCalls,
+      finish: toFinish(this.#stop),
+      usage,
+      ...(this.#id === undefined ? {} : { responseId: this.#id }),
+      ...(this.#thinking.length > 0 && { thinking: this.#thinking }),
+      ...(this.#stopSequence !== undefined && { stopSequence: this.#stopSequence }),
+    };
   }
 }
 

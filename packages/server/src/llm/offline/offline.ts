@@ -16,7 +16,8 @@ export const offlineModel: ModelInfo = {
 };
 
 /** Its answer has no other form and calls nothing; how a model would word it makes no difference to it. */
-export const offlineLimits: Pick<Vendor, 'name' | 'limits'> = {
+export const offlineLimits: Pick<Vendor, 'name' | 'limits' | 'topK'> = {
+  topK: true,
   name: 'the built-in offline answer',
   limits: ['toolChoice', 'jsonObject', 'jsonSchema'],
 };

@@ -15,7 +15,8 @@ export function putOptions(body: Record<string, unknown>, { options = {}, tools,
   put(vendor.seedField ?? 'seed', options.seed);
   if (knows('presencePenalty') && !(fixed && options.presencePenalty === 0)) put('presence_penalty', options.presencePenalty);
   if (knows('frequencyPenalty') && !(fixed && options.frequencyPenalty === 0)) put('frequency_penalty', options.frequencyPenalty);
-  put('reasoning_effort', options.reasoningEffort);
+  put('top_k', options.topK);
+  put('reasoning_effort', options.reasoningEffort ?? (model.reasoning && knows('reasoningEffort') ? effortOf(options.effort) : undefined));
   if (vendor.endUser) put('user', options.endUser);
   if (responseFormat?.type === 'json_object') put('response_format', { type: 'json_object' });
   if (responseFormat?.type === 'json_schema') {
@@ -25,6 +26,11 @@ export function putOptions(body: Record<string, unknown>, { options = {}, tools,
   if (tools.length > 0 && knows('toolChoice') && toolChoice !== undefined) put('tool_choice', wireToolChoice(toolChoice, vendor));
   if (tools.length > 0 && knows('parallelToolCalls')) put('parallel_tool_calls', options.parallelToolCalls);
   if (vendor.requireParameters === true) put('provider', { require_parameters: true });
+}
+
+/** The levels that every vendor of this wire knows. */
+function effortOf(effort: string | undefined): string | undefined {
+  return effort === undefined || effort === 'low' || effort === 'medium' ? effort : 'high';
 }
 
 function wireToolChoice(choice: NonNullable<NonNullable<ModelRequest['options']>['toolChoice']>, vendor: Vendor): unknown {
