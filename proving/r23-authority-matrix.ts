@@ -505,6 +505,8 @@ function asksForSession(name: string, text: string): boolean {
 
 function sampleBody(name: string, ping: object): object {
   if (name === 'chatCompletions') return { model: 'local/test-model', messages: [{ role: 'user', content: 'hello' }] };
+  if (name === 'messages') return { model: 'local/test-model', max_tokens: 100, messages: [{ role: 'user', content: 'hello' }] };
+  if (name === 'countTokens') return { model: 'local/test-model', messages: [{ role: 'user', content: 'hello' }] };
   if (name === 'apiChat' || name === 'apiChatStream') return { message: 'hello' };
   if (name === 'createResponse') return { model: 'local/test-model', input: 'hello' };
   if (name === 'embeddings') return { model: 'fake-embedding', input: 'hello' };
@@ -522,7 +524,8 @@ function sampleBody(name: string, ping: object): object {
 function familyFits(route: Route, status: number, text: string): boolean {
   if (status !== 401 && status !== 403) return true;
   const body = JSON.parse(text) as { error?: { type?: string; code?: unknown }; code?: string };
-  if (route.family === 'v1') return body.error?.type === (status === 401 ? 'authentication_error' : 'permission_error') && body.error.code === null;
+  if (route.family === 'v1' || route.family === 'messages')
+    return body.error?.type === (status === 401 ? 'authentication_error' : 'permission_error') && body.error.code === null;
   if (route.family === 'rpc') return typeof body.error?.code === 'number';
   return typeof body.code === 'string';
 }

@@ -84,6 +84,8 @@ export function proofConfig(
   providerUrl: string,
   more: {
     readonly gateway?: object;
+    /** Further ones over the same fake, which has this address. */
+    readonly providers?: (url: string) => object;
     readonly agents?: object;
     readonly embedding?: object;
     readonly approvals?: object;
@@ -105,6 +107,7 @@ export function proofConfig(
         apiKey: 'sk-of-the-fake-provider',
         models: [{ id: 'test-model', contextWindow: 128_000, maxTokens: 8192, cost: { input: 1, output: 2 } }],
       },
+      ...more.providers?.(providerUrl),
     },
     models: { discover: false },
     agents: { default: { name: 'Gate', model: 'local/test-model', maxConcurrentRuns: 1000 }, ...more.agents },

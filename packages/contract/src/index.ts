@@ -8,6 +8,18 @@ export { type Route, type RouteFamily, type RouteName, routes } from './http/rou
 export { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, ChatMessage, CompletionUsage, imageNotSupported } from './http/v1-chat.ts';
 export { ModelList, ModelObject } from './http/v1-models.ts';
 export { ExtendedChatCompletionRequest, type ExtendedChatMessage } from './http/v1-chat-extended.ts';
+export {
+  type AnswerBlock,
+  CountTokensRequest,
+  MessageObject,
+  type MessageParam,
+  MessagesError,
+  MessagesRequest,
+  MessageStopReason,
+  MessageStreamEvent,
+  MessageUsage,
+  TokenCount,
+} from './http/v1-messages.ts';
 export { ResponseDeleted, ResponseObject, ResponseRequest } from './http/v1-responses.ts';
 export { ResponseInputItem, ResponseOutputItem } from './http/v1-responses-items.ts';
 export { effortOf } from './http/v1-harmless.ts';

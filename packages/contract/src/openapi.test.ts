@@ -35,7 +35,7 @@ test.each(operations)('$method $path declares its path parameters and describes 
 
 test.each(Object.entries<Route>(routes))('route %s asks for a token exactly when its scope does', (name, route) => {
   const operation = operations.find((one) => one.operation['operationId'] === name)?.operation ?? {};
-  expect(operation['security']).toEqual(route.scope === 'none' ? [] : [{ bearer: [] }]);
+  expect(operation['security']).toEqual(route.scope === 'none' ? [] : [{ bearer: [] }, ...(route.apiKey === true ? [{ apiKey: [] }] : [])]);
   const statuses = Object.keys(asObject(operation['responses']));
   expect(statuses.includes('401')).toBe(route.scope !== 'none' || route.signed === true);
   expect(statuses.includes('429')).toBe(route.rateLimited);

@@ -3,6 +3,7 @@ import { HttpError } from './http/health.ts';
 import { type Route, type RouteFamily, routes } from './http/routes.ts';
 import { RpcReply } from './http/rpc.ts';
 import { V1Error } from './http/v1-error.ts';
+import { MessagesError } from './http/v1-messages.ts';
 import { createSchemaWriter, type Json, type JsonObject, type SchemaUse } from './json-schema.ts';
 
 export type OpenApiDocument = {
@@ -21,12 +22,14 @@ export interface OpenApiOptions {
 
 const errorBodies: Record<RouteFamily, SchemaUse> = {
   v1: { schema: V1Error, side: 'output' },
+  messages: { schema: MessagesError, side: 'output' },
   api: { schema: HttpError, side: 'output' },
   rpc: { schema: RpcReply, side: 'output' },
 };
 
 const families: Record<RouteFamily, string> = {
   v1: 'Chat-shaped routes for the usual client libraries; errors as `{error: {message, type, param, code}}`.',
+  messages: "The shape of Anthropic's Messages API; errors as `{type: 'error', error: {type, message, param, code}, request_id}`.",
   api: 'Health, documents and the REST routes; errors as `{error, code, requestId}`.',
   rpc: 'JSON-RPC 2.0; errors as JSON-RPC replies.',
 };
@@ -56,7 +59,10 @@ export function openApiDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: 
     paths,
     components: {
       schemas: writer.components(),
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An access token of the gateway.' } },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An access token of the gateway.' },
+        apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'The same token, for clients of the Messages API.' },
+      },
     },
   };
 }
@@ -106,7 +112,7 @@ function describeRoute(name: string, route: Route, writer: Writer): JsonObject {
     operationId: name,
     summary: route.summary,
     tags: [route.family],
-    security: route.scope === 'none' ? [] : [{ bearer: [] }],
+    security: route.scope === 'none' ? [] : [{ bearer: [] }, ...(route.apiKey === true ? [{ apiKey: [] }] : [])],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...requestBody(route, writer),
     responses: { ...success(name, route, writer), ...failures(route, writer) },

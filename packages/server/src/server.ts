@@ -334,6 +334,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       return selectTools(boundTools(restricted, bounds.policies, others, origin), agent.config, origin);
     },
     v1Tools: config.gateway.compat.tools,
+    modelAliases: config.gateway.compat.models,
     refuse: lifetime.controlPlaneOnly
       ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it'
       : undefined,

@@ -11,12 +11,13 @@ import { RpcReply, RpcRequest } from './rpc.ts';
 import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from './v1-chat.ts';
 import { ExtendedChatCompletionRequest } from './v1-chat-extended.ts';
 import { EmbeddingRequest, EmbeddingResponse, ExtendedEmbeddingRequest } from './v1-embeddings.ts';
+import { CountTokensRequest, MessageObject, MessagesRequest, MessageStreamEvent, TokenCount } from './v1-messages.ts';
 import { ModelList, ModelObject } from './v1-models.ts';
 import { ResponseStreamEvent } from './v1-responses-events.ts';
 import { ResponseDeleted, ResponseObject, ResponseRequest } from './v1-responses.ts';
 
-/** Which shape the errors of a route have: the `/v1` body, `{error, code, requestId}`, or a JSON-RPC reply. */
-export type RouteFamily = 'v1' | 'api' | 'rpc';
+/** Which shape the errors of a route have: the `/v1` body, that of `/v1/messages`, `{error, code, requestId}`, or a JSON-RPC reply. */
+export type RouteFamily = 'v1' | 'messages' | 'api' | 'rpc';
 
 /** One HTTP route, declared once: the router, the scope check, the rate limiter and the OpenAPI document read it from here. */
 export interface Route {
@@ -29,6 +30,8 @@ export interface Route {
   readonly rateLimited: boolean;
   /** Callers show who they are by a signature of what they send; an `Authorization` header of theirs is not looked at. */
   readonly signed?: true;
+  /** `x-api-key` is read too, as the same bearer token. */
+  readonly apiKey?: true;
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly response?: z.ZodType;
@@ -54,6 +57,11 @@ const signatureHeaders = {
   'X-Webhook-Signature':
     'HMAC of the raw body under the shared secret: hex in either case, bare or behind `sha256=`. Other names by the configuration.',
   'X-Webhook-Timestamp': 'When it was sent, in Unix seconds; part of what is signed where the configuration says so.',
+};
+const messagesHeaders = {
+  'x-api-key': 'The token, in place of `Authorization: Bearer`. With an `Authorization` that differs: 401.',
+  'anthropic-version': 'Accepted, whatever it names.',
+  'anthropic-beta': 'Accepted; not passed on to providers.',
 };
 const idempotencyKey =
   '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome, unless that was 429 or 503; with another body it is a conflict.';
@@ -121,6 +129,33 @@ export const routes = {
     summary: 'Turns texts into vectors.',
     body: z.union([EmbeddingRequest, ExtendedEmbeddingRequest]).describe(compatWords),
     response: EmbeddingResponse,
+  },
+  messages: {
+    method: 'POST',
+    path: '/v1/messages',
+    scope: 'v1',
+    family: 'messages',
+    rateLimited: true,
+    apiKey: true,
+    summary: "Runs one agent turn over the given messages, in the shape of Anthropic's Messages API; nothing of it is kept.",
+    headers: messagesHeaders,
+    body: MessagesRequest,
+    response: MessageObject,
+    streamed: MessageStreamEvent,
+    streamText:
+      'With `stream: true`: events of the names and shapes of `x-event`; `ping` events keep the connection alive. A failure after the first byte is the event `error`, the last one.',
+  },
+  countTokens: {
+    method: 'POST',
+    path: '/v1/messages/count_tokens',
+    scope: 'v1',
+    family: 'messages',
+    rateLimited: true,
+    apiKey: true,
+    summary: 'Estimates how many input tokens a message would be; no model is called.',
+    headers: messagesHeaders,
+    body: CountTokensRequest,
+    response: TokenCount,
   },
   createResponse: {
     method: 'POST',

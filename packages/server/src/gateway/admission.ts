@@ -1,7 +1,7 @@
 import { allows, type Route, scopeWords } from '@gatehouse/contract';
 import type { DoorTracer } from '../features/observability/api.ts';
 import { AppError } from '../kernel/app-error.ts';
-import { bearerOf } from './auth.ts';
+import { secretOf } from './auth.ts';
 import type { HttpCall } from './http-call.ts';
 import type { Quota } from './limits.ts';
 
@@ -49,11 +49,15 @@ export function tellQuota(call: HttpCall, { limit, remaining, resetMs }: Quota, 
 export function authorize(call: HttpCall, route: Route): void {
   if (route.scope === 'none') return;
   if (call.identity === undefined) {
-    throw new AppError(
-      'unauthenticated',
-      bearerOf(call.incoming) === undefined ? 'A bearer token is required: Authorization: Bearer <token>' : 'The bearer token is not valid',
-    );
+    throw new AppError('unauthenticated', whyUnknown(call, route));
   }
   if (!allows(call.identity.scopes, route.scope))
     throw new AppError('insufficient_scope', `Insufficient scope: requires ${scopeWords(route.scope)}`, { required: route.scope });
+}
+
+function whyUnknown({ incoming }: HttpCall, route: Route): string {
+  if (secretOf(incoming, route) !== undefined) return 'The bearer token is not valid';
+  if (route.apiKey === true && incoming.headers['x-api-key'] !== undefined && incoming.headers.authorization !== undefined)
+    return 'x-api-key and Authorization differ: send the token in one of them';
+  return `A bearer token is required: Authorization: Bearer <token>${route.apiKey === true ? ', or x-api-key: <token>' : ''}`;
 }

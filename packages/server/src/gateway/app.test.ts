@@ -76,6 +76,7 @@ describe('the order of checks', () => {
       rpc: ['rpc', 'admin', 'all', 'empty'],
       'mcp-client': ['mcp', 'all', 'empty'],
     };
+    const refusal = { error: { message: "Insufficient scope: requires 'rpc' or 'api'", type: 'permission_error', param: null, code: null } };
     it.each(cells)('%s %s %s %s', async (_name, path, route, token) => {
       const secret = testTokens[token as keyof typeof testTokens];
       const headers = { authorization: `Bearer ${secret}` };
@@ -93,8 +94,10 @@ describe('the order of checks', () => {
       else if (!passes)
         expect(await response.json()).toEqual(
           route.family === 'v1'
-            ? { error: { message: "Insufficient scope: requires 'rpc' or 'api'", type: 'permission_error', param: null, code: null } }
-            : { error: "Insufficient scope: requires 'rpc'", code: 'insufficient_scope', requestId: response.headers.get('x-request-id') },
+            ? refusal
+            : route.family === 'messages'
+              ? { type: 'error', ...refusal, request_id: response.headers.get('x-request-id') }
+              : { error: "Insufficient scope: requires 'rpc'", code: 'insufficient_scope', requestId: response.headers.get('x-request-id') },
         );
       else await response.body?.cancel();
     });

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Health, routes } from '@gatehouse/contract';
+import { type Health, type Route, routes } from '@gatehouse/contract';
 import type { Agent, AgentsApi } from '../features/agents/api.ts';
 import type { ReceiptsApi } from '../features/receipts/api.ts';
 import type { SessionsApi } from '../features/sessions/api.ts';
@@ -24,7 +24,7 @@ import type { ModelInfo } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
 import { type ClientAddress, createAddressOf } from './address.ts';
 import { aboutTraced, authorize, methodLabel, notFound, startsWork, tellQuota } from './admission.ts';
-import { bearerOf, createAuthenticator } from './auth.ts';
+import { createAuthenticator, secretOf } from './auth.ts';
 import type { GatewayConfig } from './config.ts';
 import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
 import { createRouteHandlers } from './handlers.ts';
@@ -180,8 +180,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
       }
       if (origin !== undefined && isPreflight(call)) return answerPreflight(call, 'route' in found ? [found.route.method] : found.allow);
       if (!own && (!('route' in found) || found.route.rateLimited)) {
-        const isSigned = 'route' in found && found.route.signed === true;
-        if (!isSigned) identify(call, address);
+        const route: Route | undefined = 'route' in found ? found.route : undefined;
+        const isSigned = route?.signed === true;
+        if (!isSigned) identify(call, address, route);
         admit(call, address, isSigned);
       }
       if (!('route' in found)) {
@@ -215,8 +216,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     sendError(call, error, log);
   }
 
-  function identify(call: HttpCall, address: ClientAddress): void {
-    const secret = bearerOf(call.incoming);
+  function identify(call: HttpCall, address: ClientAddress, route: Route | undefined): void {
+    const secret = secretOf(call.incoming, route);
     if (secret === undefined) return;
     call.identity = authenticator.authenticate(secret, address);
     if (call.identity !== undefined) guard.prove(call.incoming.socket);

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Route } from '@gatehouse/contract';
 import type { DoorMeter } from '../features/observability/api.ts';
 import type { TokensApi } from '../features/tokens/api.ts';
 import { AppError } from '../kernel/app-error.ts';
@@ -31,6 +32,13 @@ function isRepeated(rawHeaders: readonly string[], name: string): boolean {
     if (header?.length === name.length && header.toLowerCase() === name) count += 1;
   }
   return count > 1;
+}
+
+/** The secret of a request: the bearer token or, where the route takes it, `x-api-key`. Undefined when both are there and differ. */
+export function secretOf(incoming: IncomingMessage, route: Pick<Route, 'apiKey'> | undefined): string | undefined {
+  const key = route?.apiKey === true ? incoming.headers['x-api-key'] : undefined;
+  if (typeof key !== 'string') return bearerOf(incoming);
+  return incoming.headers.authorization === undefined || bearerOf(incoming) === key ? key : undefined;
 }
 
 export interface Authenticator {

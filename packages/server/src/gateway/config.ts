@@ -84,6 +84,10 @@ export const GatewayConfig = z.strictObject({
         .default('strict')
         .describe('Fields of a chat completion: the strict set, or also those that clients send beside it (tools, images, sampling).'),
       tools: z.enum(['agent', 'none']).default('agent').describe('Whether turns of /v1 may use the agent’s tools.'),
+      models: z
+        .record(z.string().regex(/^[^*]+\*?$/, 'expected the name of a model, or its beginning and "*"'), z.string().min(1))
+        .default({})
+        .describe('Other names of models in /v1 requests: a name, or its beginning and "*", to a provider/model, a model id or an agent id.'),
     })
     .prefault({})
     .describe('Behavior of the /v1 routes; a token may have its own (gateway.tokens, tokens.create).'),

@@ -1,4 +1,4 @@
-import type { RouteFamily, RpcError, RpcReply, V1Error } from '@gatehouse/contract';
+import type { MessagesError, RouteFamily, RpcError, RpcReply, V1Error } from '@gatehouse/contract';
 import type * as z from 'zod';
 import { type AppError, toAppError } from '../kernel/app-error.ts';
 
@@ -36,6 +36,7 @@ export function rpcFailure(failure: unknown, requestId: string, id: RpcId = null
 /** The body of a failure in the shape of the family that the path belongs to. */
 export function errorBody(family: RouteFamily, error: AppError, requestId: string): object {
   if (family === 'v1') return v1ErrorBody(error);
+  if (family === 'messages') return { type: 'error', ...v1ErrorBody(error), request_id: requestId } satisfies MessagesError;
   if (family === 'rpc') return rpcFailure(error, requestId);
   return { error: error.message, code: error.code, requestId };
 }
@@ -49,6 +50,7 @@ export function retryAfterSeconds(error: AppError): number | undefined {
 
 /** Which shape errors below a path have, also where no route is. */
 export function familyOf(path: string): RouteFamily {
+  if (path === '/v1/messages' || path.startsWith('/v1/messages/')) return 'messages';
   if (path === '/v1' || path.startsWith('/v1/')) return 'v1';
   return path === '/rpc' || path === '/ws' || path === '/mcp' ? 'rpc' : 'api';
 }

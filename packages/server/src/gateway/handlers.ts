@@ -17,6 +17,8 @@ import { createHealthRoute } from './routes/health.ts';
 import { createHookRoutes } from './routes/hooks.ts';
 import { createMediaRoutes } from './routes/media.ts';
 import type { McpRoute } from './mcp/route.ts';
+import { createCountTokensRoute } from './routes/messages/count.ts';
+import { createMessagesRoute } from './routes/messages/create.ts';
 import { createResponseRoute } from './routes/responses/create.ts';
 import { createStoredResponseRoutes } from './routes/responses/stored.ts';
 import { createChatRoute } from './routes/v1-chat.ts';
@@ -65,6 +67,8 @@ export function createRouteHandlers(
     models: modelRoutes.list,
     model: modelRoutes.get,
     embeddings: createEmbeddingsRoute({ embed, model: deps.embeddingModel, fields: deps.config.compat.fields, bodyLimit }),
+    messages: createMessagesRoute({ turns, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
+    countTokens: createCountTokensRoute({ turns, bodyLimit }),
     createResponse: createResponseRoute({ turns, responses, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     response: storedResponses.get,
     deleteResponse: storedResponses.delete,

@@ -9,6 +9,8 @@ export interface SseOptions {
   readonly keepAliveMs?: number;
   /** How long a reader may take nothing at all before it counts as gone. */
   readonly stallMs?: number;
+  /** What is sent then; a comment otherwise. */
+  readonly keepAliveText?: () => string;
   /** The last text of a stream that fails; the family's own form otherwise. */
   readonly errorText?: (error: AppError) => string;
 }
@@ -36,16 +38,18 @@ export class SseWriter {
   readonly #clock: Clock;
   readonly #keepAliveMs: number;
   readonly #stallMs: number;
+  readonly #keepAliveText: () => string;
   readonly #errorText: (error: AppError) => string;
   #pending = '';
   #lastWriteMs: number;
   #cancelTimer: () => void;
 
-  constructor(call: HttpCall, { clock, keepAliveMs = 15_000, stallMs = 30_000, errorText = (error) => streamError(call, error) }: SseOptions) {
+  constructor(call: HttpCall, { clock, keepAliveMs = 15_000, stallMs = 30_000, keepAliveText = () => ': keep-alive\n\n', errorText = (error) => streamError(call, error) }: SseOptions) {
     this.#call = call;
     call.streams = true;
     call.endsItself = true;
     call.endStream = (error) => this.fail(error);
+    this.#keepAliveText = keepAliveText;
     this.#errorText = errorText;
     this.#clock = clock;
     this.#keepAliveMs = keepAliveMs;
@@ -126,7 +130,7 @@ export class SseWriter {
     if (silentMs >= this.#keepAliveMs) {
       // A reader that is behind is reminded by what it has not read yet.
       if (!outgoing.writableNeedDrain) {
-        this.push(': keep-alive\n\n');
+        this.push(this.#keepAliveText());
         this.flush();
       }
       silentMs = 0;

@@ -24,7 +24,7 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
     if (!bus.wants('message:streaming')) return sink;
     let fragments = '';
     return {
-      ...(sink.thinking !== undefined && { thinking: sink.thinking }),
+      ...(sink?.thinking !== undefined && { thinking: sink.thinking }),
       text(fragment) {
         fragments += fragment;
         sink?.text(fragment);

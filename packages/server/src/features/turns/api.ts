@@ -9,11 +9,11 @@ import type { SendProgress } from '../session-send/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
 import type { EndedRun, NewsTold, RunEnding } from '../subagents/api.ts';
 import type { CallContext, CallingTurn, ToolBounds } from '../../kernel/call-context.ts';
-import type { ModelMessage, ModelOptions, ModelPart, ToolCall, ToolSpec } from '../../llm/model.ts';
+import type { ModelMessage, ModelOptions, ModelPart, ThinkingBlock, ToolCall, ToolSpec } from '../../llm/model.ts';
 import type { TaskNews } from '../../runtime/background.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { TurnFailure } from '../../runtime/turn-failure.ts';
-import type { TurnResult, TurnSink, TurnSteering } from '../../runtime/turn.ts';
+import type { AnswerEnding, TurnResult, TurnSink, TurnSteering } from '../../runtime/turn.ts';
 
 /** How a caller names a conversation; without any field it is the one of its own token. */
 export interface ConversationAddress {
@@ -67,16 +67,23 @@ export type CompletionMessage = (
       readonly content: string;
       readonly toolCalls?: readonly ToolCall[] | undefined;
       readonly reasoning?: string | undefined;
+      readonly thinking?: readonly ThinkingBlock[] | undefined;
     }
   /** Of `parts` images and files go to the model behind the results; what it cannot see is replaced by a note. */
-  | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly parts?: readonly ModelPart[] | undefined }
+  | {
+      readonly role: 'tool';
+      readonly content: string;
+      readonly toolCallId: string;
+      readonly parts?: readonly ModelPart[] | undefined;
+      readonly isError?: boolean | undefined;
+    }
 ) & { readonly cacheMark?: true | undefined };
 
 export interface CompletionRequest {
-  /** `chatcmpl-<uuid>` or `resp_<uuid>`; the peer of the ephemeral conversation (http-gateway.md §2.5). */
+  /** `chatcmpl-<uuid>`, `resp_<uuid>` or `msg_<uuid>`; the peer of the ephemeral conversation (http-gateway.md §2.5). */
   readonly completionId: string;
   /** Of the ephemeral conversation; `compat` when absent. */
-  readonly channelId?: 'compat' | 'responses';
+  readonly channelId?: 'compat' | 'responses' | 'messages';
   /** As sent: provider/model, bare model id, or agent id. */
   readonly model: string;
   readonly messages: readonly CompletionMessage[];
@@ -86,6 +93,8 @@ export interface CompletionRequest {
   readonly mayShorten?: boolean | undefined;
   readonly temperature?: number | undefined;
   readonly maxTokens?: number | undefined;
+  /** `maxTokens` is an upper bound that may be more than the model can make. */
+  readonly maxTokensIsBound?: boolean | undefined;
   readonly clientTools?: readonly ToolSpec[] | undefined;
   readonly options?: ModelOptions | undefined;
   readonly alongside?: Alongside;
@@ -97,12 +106,18 @@ export interface TurnOutcome {
   readonly tokensUsed: z.output<typeof TokensUsed>;
   /** Part of `tokensUsed.input` that the provider read from its cache. */
   readonly cachedInput: number;
+  /** Part of `tokensUsed.input` that the provider wrote to its cache. */
+  readonly cacheWrittenInput?: number;
   /** Of all model calls, US dollars; null when the price of one of them is not known. */
   readonly costUsd: number | null;
   /** Calls of the caller's own tools; the turn ended so that it can run them. */
   readonly clientCalls?: readonly ToolCall[];
   /** Messages that the model was not sent, or not whole. */
   readonly leftOut?: number;
+  /** Signed reasoning, in order; only where the caller permitted it. */
+  readonly thinking?: readonly ThinkingBlock[];
+  /** Why the last answer ended, where it was not the model's own decision. */
+  readonly ending?: AnswerEnding;
   /** `provider/model` that answered last. */
   readonly model: string;
   /** Present when the turn did not do its work. */
@@ -220,5 +235,7 @@ export interface TurnsApi {
   execute(request: TurnRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
   /** One `/v1` completion; `not_found` with "Model not found: <model>" when the model is unknown. */
   complete(request: CompletionRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
+  /** Estimates the input tokens of a completion, with the agent's prompt and tools; no model is called. Refuses what `complete` refuses before its call. */
+  countInput(request: CompletionRequest, call: CallContext): Promise<number>;
   counts(): { readonly running: number; readonly queued: number };
 }

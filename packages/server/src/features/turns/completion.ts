@@ -96,14 +96,16 @@ export function fenceCompletion(request: CompletionRequest, fence: (text: string
       userText = content;
       put(userMessage(content, message.parts), message);
     } else if (role === 'assistant') {
-      const { toolCalls = [], reasoning } = message;
+      const { toolCalls = [], reasoning, thinking = [] } = message;
       nameCalls(toolCalls);
       const fenced = content === '' && toolCalls.length > 0 ? '' : fence(content, { source: 'api', role });
-      put({ role, content: fenced, ...(toolCalls.length > 0 && { toolCalls }), ...(reasoning !== undefined && { reasoning }) }, message);
+      const thought = { ...(reasoning !== undefined && { reasoning }), ...(thinking.length > 0 && { thinking }) };
+      put({ role, content: fenced, ...(toolCalls.length > 0 && { toolCalls }), ...thought }, message);
     } else if (role === 'tool') {
-      const { toolCallId, parts } = message;
+      const { toolCallId, parts, isError } = message;
       const text = parts === undefined ? content : media.take(parts);
-      put({ role, content: text === '' ? '' : fence(text, { source: 'api', role }), toolCallId, toolName: toolNames.get(toolCallId) ?? '' }, message);
+      const fenced = text === '' ? '' : fence(text, { source: 'api', role });
+      put({ role, content: fenced, toolCallId, toolName: toolNames.get(toolCallId) ?? '', ...(isError === true && { isError }) }, message);
     } else system.push(fence(content, { source: 'api', role: 'system' }));
   }
   messages.push(...media.release());

@@ -7,6 +7,9 @@ import type { Agent, AgentsApi } from '../agents/api.ts';
 
 const agentPrefix = 'agent/';
 
+/** Keys are names, or beginnings of names before a `*`; values are what `model` may be. */
+export type ModelAliases = Readonly<Record<string, string>>;
+
 interface Target {
   readonly agentId: string;
   readonly model?: ModelInfo;
@@ -15,14 +18,29 @@ interface Target {
 /**
  * What `model` of a `/v1` request means (decisions §3), in this order: a listed `provider/model`, an agent id (also
  * `agent/<id>`), a bare model id in the default agent's provider, then in catalog order. A model goes to the default agent.
- * `allowed` are the only agents that the token may use.
+ * Of the aliases, which only stand in for names that mean nothing else, the longest that fits counts. `allowed` are the only
+ * agents that the token may use.
  */
-export function resolveTarget(name: string, agents: AgentsApi, models: Models, allowed: readonly string[] | undefined): Target {
-  const target = findTarget(name, agents, models);
+export function resolveTarget(aliases: ModelAliases, name: string, agents: AgentsApi, models: Models, allowed: readonly string[] | undefined): Target {
+  const target = findTarget(name, agents, models) ?? findAliased(aliases, name, agents, models);
   // What a token may not use does not exist for it: the list of models does not show it either.
   if (target === undefined || (allowed !== undefined && !allowed.includes(target.agentId)))
     throw new AppError('not_found', `Model not found: ${name}`, { param: 'model' });
   return target;
+}
+
+function findAlias(aliases: ModelAliases, name: string): string | undefined {
+  const exact = Object.hasOwn(aliases, name) ? aliases[name] : undefined;
+  if (exact !== undefined) return exact;
+  const [longest] = Object.keys(aliases)
+    .filter((key) => key.endsWith('*') && name.startsWith(key.slice(0, -1)))
+    .toSorted((a, b) => b.length - a.length);
+  return longest === undefined ? undefined : aliases[longest];
+}
+
+function findAliased(aliases: ModelAliases, name: string, agents: AgentsApi, models: Models): Target | undefined {
+  const alias = findAlias(aliases, name);
+  return alias === undefined ? undefined : findTarget(alias, agents, models);
 }
 
 function findTarget(name: string, agents: AgentsApi, models: Models): Target | undefined {

@@ -1,12 +1,16 @@
 import type { EventPayload, MessageAttachment, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
+import { countTokens } from '../../llm/count-tokens.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
 import type { Asked } from '../../llm/unsupported.ts';
 import type { BackgroundRights } from '../../runtime/background.ts';
 import { toolsBeside } from '../../runtime/client-tools.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
+import { createCountFixed } from '../../runtime/fixed-tokens.ts';
+import { countMessage } from '../../runtime/message-tokens.ts';
+import { toolSpec } from '../../runtime/tool-spec.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import { refuseTool } from '../../runtime/tool-policy.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
@@ -24,9 +28,11 @@ import { checkCompletion, fenceCompletion } from './completion.ts';
 import { type DurableDeps, DurableRun } from './durable.ts';
 import { fittingModels, mediaIn } from './fitting-models.ts';
 import { lastExchanges } from './last-exchanges.ts';
-import { modelsFor, modelsForOperation, resolveTarget } from './resolve-target.ts';
+import { type ModelAliases, modelsFor, modelsForOperation, resolveTarget } from './resolve-target.ts';
 import { showResults } from './result-media.ts';
 import { createRuns, type RunDeps, type Runs } from './run.ts';
+
+const countFixed = createCountFixed(countTokens);
 
 /** For a guess at what a turn adds; the next turn counts it. */
 const charactersPerToken = 4;
@@ -91,6 +97,8 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
   /** Tools that the policies of agent and origin leave, and the one beside them where there is one. */
   readonly toolsFor: (agent: Agent, origin: TurnOrigin, policy?: ToolPolicy, bounds?: ToolBounds) => readonly Tool[];
   readonly v1Tools: 'agent' | 'none';
+  /** Names of models that `/v1` requests may use in place of those of the catalog. */
+  readonly modelAliases: ModelAliases;
   /** Why no turn may run at all, after repeated crashes. */
   readonly refuse: string | undefined;
 }
@@ -252,6 +260,31 @@ export function createTurns(deps: TurnsDeps): Turns {
     return run.ended(await converse(conversing, admitted, undefined));
   }
 
+  /** Checks a completion and finds its agent; `prepare` returns what depends on the agent's configuration. */
+  async function admitCompletion(request: CompletionRequest, call: CallContext) {
+    refuseAfterCrashes();
+    checkCompletion(request);
+    const chosen = resolveTarget(deps.modelAliases, request.model, deps.agents, deps.models, call.identity.agents);
+    const named = deps.agents.usable(chosen.agentId, call);
+    const { history = [], clientTools, options } = request;
+    const fenced = fenceCompletion(request, deps.fence);
+    const asked =
+      options === undefined && clientTools === undefined ? undefined : { options, tools: clientTools !== undefined && clientTools.length > 0 };
+    const prepare = (agent: Agent) => {
+      const tools =
+        (call.identity.compat?.tools ?? deps.v1Tools) === 'none' ? [] : toolsBeside(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
+      const candidates = modelsFor(agent, deps.models, chosen.model);
+      const [primary] = candidates;
+      const shown = (messages: readonly ModelMessage[]) => (primary === undefined ? messages : showResults(messages, primary));
+      const sent = { history: shown(history), brought: shown(fenced.messages) };
+      const models = fit(candidates, mediaIn([...sent.history, ...sent.brought]), 'messages', asked);
+      return { ...sent, agent, tools, models, system: [...deps.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
+    };
+    const refreshing = deps.refreshPrompt(named);
+    if (refreshing !== undefined) await refreshing;
+    return { chosen, named, fenced, prepare };
+  }
+
   const api: TurnsApi = {
     durable: async (turn, call) => inLaneOf(turn, call, (admitted, admit) => converseDurably(turn, admit(), admitted)),
 
@@ -279,30 +312,11 @@ export function createTurns(deps: TurnsDeps): Turns {
     },
 
     async complete(request, call, sink) {
-      refuseAfterCrashes();
-      checkCompletion(request);
-      const chosen = resolveTarget(request.model, deps.agents, deps.models, call.identity.agents);
-      const named = deps.agents.usable(chosen.agentId, call);
+      const { chosen, named, fenced, prepare } = await admitCompletion(request, call);
       const target = await deps.sessions.target(completionAddress(request, named.id), call);
-      const { history = [], clientTools, options } = request;
       const about = { agentId: named.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
       for (const { role, content } of request.messages)
         deps.inspect(content, { source: role === 'user' ? 'user_input' : 'external_content', ...about });
-      const fenced = fenceCompletion(request, deps.fence);
-      const asked =
-        options === undefined && clientTools === undefined ? undefined : { options, tools: clientTools !== undefined && clientTools.length > 0 };
-      const prepare = (agent: Agent) => {
-        const tools =
-          (call.identity.compat?.tools ?? deps.v1Tools) === 'none' ? [] : toolsBeside(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
-        const candidates = modelsFor(agent, deps.models, chosen.model);
-        const [primary] = candidates;
-        const shown = (messages: readonly ModelMessage[]) => (primary === undefined ? messages : showResults(messages, primary));
-        const sent = { history: shown(history), brought: shown(fenced.messages) };
-        const models = fit(candidates, mediaIn([...sent.history, ...sent.brought]), 'messages', asked);
-        return { ...sent, agent, tools, models, system: [...deps.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
-      };
-      const refreshing = deps.refreshPrompt(named);
-      if (refreshing !== undefined) await refreshing;
       const prepared = prepare(named);
       return inLane({ target, agent: named, kept: false }, call, async (admitted) => {
         // It may have waited for its agent's group: what was suspended, deleted or changed meanwhile holds for it too.
@@ -321,15 +335,22 @@ export function createTurns(deps: TurnsDeps): Turns {
             remembered: remembering === undefined ? undefined : await remembering,
             kept: false,
             temperature: request.temperature,
-            maxTokens: request.maxTokens,
-            clientTools,
-            options,
+            maxTokens: answerLength(request, ready.models[0]),
+            clientTools: request.clientTools,
+            options: request.options,
             alongside: request.alongside,
           },
           admitted,
           sink,
         );
       });
+    },
+
+    async countInput(request, call) {
+      const { named, prepare } = await admitCompletion(request, call);
+      const { tools, system, history, brought } = prepare(named);
+      const fixed = countFixed(system, [...tools.map(toolSpec), ...(request.clientTools ?? [])]);
+      return [...history, ...brought].reduce((sum, message) => sum + countMessage(message, countTokens), fixed);
     },
 
     counts: () => ({ running: runs.running(), queued: deps.queued() }),
@@ -347,6 +368,10 @@ export function createTurns(deps: TurnsDeps): Turns {
 }
 
 const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false };
+
+function answerLength({ maxTokens, maxTokensIsBound }: CompletionRequest, model: ModelInfo | undefined): number | undefined {
+  return maxTokensIsBound === true && maxTokens !== undefined && model !== undefined ? Math.min(maxTokens, model.maxTokens) : maxTokens;
+}
 
 /** The constants of http-gateway.md §2.5; the peer makes every completion a conversation of its own. */
 function completionAddress(request: CompletionRequest, agentId: string): ConversationAddress {

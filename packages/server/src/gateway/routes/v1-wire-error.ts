@@ -15,6 +15,16 @@ export const chatNames: WireNames = {
 };
 export const responseNames: WireNames = { ...chatNames, responseFormat: 'text.format', reasoningEffort: 'reasoning.effort', messages: 'input' };
 
+export const messageNames: WireNames = {
+  topP: 'top_p',
+  topK: 'top_k',
+  stop: 'stop_sequences',
+  responseFormat: 'output_config.format',
+  toolChoice: 'tool_choice',
+  parallelToolCalls: 'tool_choice.disable_parallel_tool_use',
+  endUser: 'metadata.user_id',
+};
+
 /** What the turn refuses, in the words of the route. The messages that the turn counts are no items of `input`, so their number goes. */
 export function toWireError(error: unknown, names: WireNames): unknown {
   if (!(error instanceof AppError)) return error;

@@ -162,6 +162,7 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
     execute: () => Promise.reject(new Error('not scripted')),
     durable: () => Promise.reject(new Error('not scripted')),
     tell: () => Promise.reject(new Error('not scripted')),
+    countInput: async () => 42,
     complete: async (request, call, sink) => {
       const { failure, ...scripted } = await turn(request, call, sink);
       const kind = failure?.kind as FailureKind;
