@@ -24,7 +24,9 @@ describe('the anthropic package, as it is', () => {
             type: 'anthropic',
             baseUrl: url,
             apiKey: 'sk-ant-of-the-fake',
-            models: [{ id: 'claude-test', contextWindow: 200_000, maxTokens: 8_192, input: ['text', 'image', 'pdf'], cost: { input: 3, output: 15 } }],
+            models: [
+              { id: 'claude-test', contextWindow: 200_000, maxTokens: 8_192, input: ['text', 'image', 'pdf'], cost: { input: 3, output: 15 } },
+            ],
           },
         }),
       },
@@ -107,7 +109,12 @@ describe('the anthropic package, as it is', () => {
     expect(sent()).toMatchObject({
       messages: [
         {},
-        { content: [{ type: 'thinking', thinking: 'I must look.', signature: 'sig-2' }, { type: 'tool_use', input: { city: 'Oslo' } }] },
+        {
+          content: [
+            { type: 'thinking', thinking: 'I must look.', signature: 'sig-2' },
+            { type: 'tool_use', input: { city: 'Oslo' } },
+          ],
+        },
         { content: [{ type: 'tool_result', content: expect.stringContaining('5 degrees') }, { type: 'text' }, image] },
       ],
     });
@@ -127,7 +134,9 @@ describe('the anthropic package, as it is', () => {
         },
       ],
     });
-    expect(sent()).toMatchObject({ messages: [{ content: [{ type: 'image' }, { text: 'Report' }, { text: 'the whole report' }, { text: 'What is this?' }] }] });
+    expect(sent()).toMatchObject({
+      messages: [{ content: [{ type: 'image' }, { text: 'Report' }, { text: 'the whole report' }, { text: 'What is this?' }] }],
+    });
     const refused = client.messages.create({
       ...hello,
       model: 'local/test-model',

@@ -508,7 +508,7 @@ function sampleBody(name: string, ping: object): object {
   if (name === 'messages') return { model: 'local/test-model', max_tokens: 100, messages: [{ role: 'user', content: 'hello' }] };
   if (name === 'countTokens') return { model: 'local/test-model', messages: [{ role: 'user', content: 'hello' }] };
   if (name === 'apiChat' || name === 'apiChatStream') return { message: 'hello' };
-  if (name === 'createResponse') return { model: 'local/test-model', input: 'hello' };
+  if (name === 'createResponse' || name === 'compactResponse' || name === 'responseTokens') return { model: 'local/test-model', input: 'hello' };
   if (name === 'embeddings') return { model: 'fake-embedding', input: 'hello' };
   if (name === 'mcp')
     return {

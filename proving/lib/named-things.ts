@@ -57,6 +57,8 @@ const kindOfName: Readonly<Record<string, Kind>> = {
   previous_response_id: 'response',
   'GET /v1/responses/:id id': 'response',
   'DELETE /v1/responses/:id id': 'response',
+  'GET /v1/responses/:id/input_items id': 'response',
+  'POST /v1/responses/:id/cancel id': 'response',
   'GET /media/:id id': 'medium',
   'GET /media/:id/meta id': 'medium',
   'DELETE /media/:id id': 'medium',
@@ -138,6 +140,8 @@ const exempt: Readonly<Record<string, string>> = {
   artifactRefs: 'words of a task; what they name is read with the tools of the sub-agent, if it is read',
   prompt_cache_key: 'label that comes back',
   'POST /v1/responses id': 'label of an item inside the request; items are taken from the request alone',
+  'POST /v1/responses/compact id': 'label of an item inside the request; items are taken from the request alone',
+  'POST /v1/responses/input_tokens id': 'label of an item inside the request; items are taken from the request alone',
 };
 
 /** Every place in the registry and the routes where an id is asked for; `unlisted` are those in neither table, and exemptions of what is not there any more. */
@@ -222,7 +226,8 @@ export function readsWithoutIds(query: string): readonly Ask[] {
     if (Object.keys(params).length > 0 && method.params.safeParse({}).success) asks.push({ method: name, params: {} });
   }
   for (const route of Object.values(table)) {
-    if (route.method !== 'GET' || /[:*]/.test(route.path) || route.path === '/ws' || route.path === '/api/events') continue;
+    if (route.method !== 'GET' || /[:*]/.test(route.path) || route.path === '/ws' || route.path === '/v1/responses' || route.path === '/api/events')
+      continue;
     const asked = Object.keys(route.query ?? {}).includes('q')
       ? `?q=${query}`
       : Object.keys(route.query ?? {}).includes('query')
@@ -238,6 +243,8 @@ const sampleBodies: Readonly<Record<string, object>> = {
   '/api/chat': { message: 'Hello' },
   '/api/chat/stream': { message: 'Hello' },
   '/v1/responses': { model: 'local/test-model', input: 'Hello' },
+  '/v1/responses/compact': { model: 'local/test-model', input: 'Hello' },
+  '/v1/responses/input_tokens': { model: 'local/test-model', input: 'Hello' },
 };
 
 const looksLikeId = (name: string): boolean => /(?:^ids?|Ids?|Ref|Refs|Key|_ids?|_key|^target)$/.test(name);

@@ -23,6 +23,14 @@ export {
 export { ResponseDeleted, ResponseObject, ResponseRequest } from './http/v1-responses.ts';
 export { ResponseInputItem, ResponseOutputItem } from './http/v1-responses-items.ts';
 export { effortOf } from './http/v1-harmless.ts';
+export {
+  ResponseCompaction,
+  ResponseCompactRequest,
+  ResponseInputItems,
+  ResponseSocketError,
+  ResponseTokens,
+  ResponseTokensRequest,
+} from './http/v1-responses-more.ts';
 export { ResponseStreamEvent } from './http/v1-responses-events.ts';
 export { EmbeddingRequest, EmbeddingResponse, ExtendedEmbeddingRequest } from './http/v1-embeddings.ts';
 export { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './http/api-chat.ts';

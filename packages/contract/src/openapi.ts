@@ -89,7 +89,7 @@ function parsesQuery(route: Route): boolean {
 }
 
 function hasBody(route: Route): boolean {
-  return route.body !== undefined || route.rawBody !== undefined;
+  return route.body !== undefined || Object.keys(route.rawBody ?? {}).length > 0;
 }
 
 type Writer = ReturnType<typeof createSchemaWriter>;
@@ -123,7 +123,7 @@ function describeRoute(name: string, route: Route, writer: Writer): JsonObject {
 
 function requestBody(route: Route, writer: Writer): JsonObject {
   if (route.body !== undefined) return { requestBody: { required: true, content: json(writer.schema({ schema: route.body, side: 'input' })) } };
-  if (route.rawBody === undefined) return {};
+  if (route.rawBody === undefined || !hasBody(route)) return {};
   const content = Object.entries(route.rawBody).map(([type, description]) => {
     const bytes = { type: 'string', format: 'binary', description };
     return [type, { schema: type === 'multipart/form-data' ? { type: 'object', properties: { file: bytes }, required: ['file'] } : bytes }] as const;
@@ -156,6 +156,7 @@ function namedParameters(place: 'query' | 'header', parameters: Route['query']):
 }
 
 function success(name: string, route: Route, writer: Writer): JsonObject {
+  if (name === 'responsesSocket') return { '101': { description: 'The connection is a WebSocket now.' } };
   if (name === 'ws') return { '101': { description: 'The connection is a WebSocket now; each text frame is a JSON-RPC message.' } };
   const content: Record<string, Json> = route.response === undefined ? {} : { ...json(writer.schema({ schema: route.response, side: 'output' })) };
   if (route.streamed !== undefined) {
@@ -197,6 +198,7 @@ const statusTexts: Record<number, string> = {
   409: 'The Idempotency-Key was used with another body, or the outcome of its turn is unknown.',
   413: errorCatalogue.payload_too_large.text,
   415: errorCatalogue.unsupported_media_type.text,
+  426: 'The request is not a WebSocket handshake.',
   429: 'Too many requests; `Retry-After` says in how many seconds to try again.',
   500: errorCatalogue.internal.text,
   503: errorCatalogue.unavailable.text,

@@ -14,6 +14,7 @@ import { EmbeddingRequest, EmbeddingResponse, ExtendedEmbeddingRequest } from '.
 import { CountTokensRequest, MessageObject, MessagesRequest, MessageStreamEvent, TokenCount } from './v1-messages.ts';
 import { ModelList, ModelObject } from './v1-models.ts';
 import { ResponseStreamEvent } from './v1-responses-events.ts';
+import { ResponseCompaction, ResponseCompactRequest, ResponseInputItems, ResponseTokens, ResponseTokensRequest } from './v1-responses-more.ts';
 import { ResponseDeleted, ResponseObject, ResponseRequest } from './v1-responses.ts';
 
 /** Which shape the errors of a route have: the `/v1` body, that of `/v1/messages`, `{error, code, requestId}`, or a JSON-RPC reply. */
@@ -35,7 +36,7 @@ export interface Route {
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly response?: z.ZodType;
-  /** Types of a body that is not JSON, each with what it holds. */
+  /** Types of a body that is not JSON, each with what it holds; none when there is no body. */
   readonly rawBody?: Readonly<Record<string, string>>;
   /** Statuses of failure beyond those that follow from the rest. */
   readonly failures?: readonly number[];
@@ -169,6 +170,60 @@ export const routes = {
     streamed: ResponseStreamEvent,
     streamText:
       'With `stream: true`: events of the names and shapes of `x-event`, then `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is the event `response.failed`.',
+  },
+  responsesSocket: {
+    method: 'GET',
+    path: '/v1/responses',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary:
+      'The WebSocket form: each text frame is a response request with `type: "response.create"`; events come back one a frame, and failures before the first of them as `{type: "error", status, error}`.',
+    failures: [426],
+  },
+  compactResponse: {
+    method: 'POST',
+    path: '/v1/responses/compact',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: 'Condenses a conversation into an item that takes its place as the input of a new one; a model writes the summary.',
+    body: ResponseCompactRequest,
+    response: ResponseCompaction,
+  },
+  responseTokens: {
+    method: 'POST',
+    path: '/v1/responses/input_tokens',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: 'Estimates how many input tokens a response would take; no model is called.',
+    body: ResponseTokensRequest,
+    response: ResponseTokens,
+  },
+  responseInputItems: {
+    method: 'GET',
+    path: '/v1/responses/:id/input_items',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: 'Lists the input of a stored response.',
+    query: {
+      limit: 'Items, 1 to 100; 20 otherwise.',
+      order: '`asc` or `desc`; the last item first otherwise.',
+      after: 'Id of an item: those behind it.',
+    },
+    response: ResponseInputItems,
+  },
+  cancelResponse: {
+    method: 'POST',
+    path: '/v1/responses/:id/cancel',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: 'Refused with 400: there are no background responses, and one that streams ends with its connection.',
+    rawBody: {},
+    failures: [400],
   },
   response: {
     method: 'GET',

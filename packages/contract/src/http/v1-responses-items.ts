@@ -96,8 +96,11 @@ export const ResponseInputItem = z
         .object({ type: z.literal('reasoning'), summary: ReasoningTexts, content: ReasoningTexts, ...itemFields })
         .describe('Goes on with the answer that it belongs to, to providers that take reasoning back; encrypted content is for the one who made it.'),
       z.object({ type: z.literal('item_reference'), id: z.string().min(1) }).describe('An item of the output of a stored response.'),
+      z
+        .object({ type: z.literal('compaction'), encrypted_content: z.string().min(1), ...itemFields })
+        .describe('What POST /v1/responses/compact returned, in place of the conversation that it condenses.'),
     ],
-    { error: 'expected "message", "function_call", "function_call_output", "reasoning" or "item_reference"' },
+    { error: 'expected "message", "function_call", "function_call_output", "reasoning", "item_reference" or "compaction"' },
   )
   .meta({ id: 'ResponseInputItem' });
 export type ResponseInputItem = z.output<typeof ResponseInputItem>;

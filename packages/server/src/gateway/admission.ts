@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import { allows, type Route, scopeWords } from '@gatehouse/contract';
 import type { DoorTracer } from '../features/observability/api.ts';
 import { AppError } from '../kernel/app-error.ts';
+import type { Identity } from '../kernel/call-context.ts';
 import { secretOf } from './auth.ts';
 import type { HttpCall } from './http-call.ts';
 import type { Quota } from './limits.ts';
@@ -47,15 +49,18 @@ export function tellQuota(call: HttpCall, { limit, remaining, resetMs }: Quota, 
 
 /** Deny by default: only a route that says so is open to callers without a token. */
 export function authorize(call: HttpCall, route: Route): void {
-  if (route.scope === 'none') return;
-  if (call.identity === undefined) {
-    throw new AppError('unauthenticated', whyUnknown(call, route));
-  }
-  if (!allows(call.identity.scopes, route.scope))
-    throw new AppError('insufficient_scope', `Insufficient scope: requires ${scopeWords(route.scope)}`, { required: route.scope });
+  if (route.scope !== 'none') authorized(call.identity, call.incoming, route);
 }
 
-function whyUnknown({ incoming }: HttpCall, route: Route): string {
+/** The identity, when it may use the route. */
+export function authorized(identity: Identity | undefined, incoming: IncomingMessage, route: Route): Identity {
+  if (identity === undefined) throw new AppError('unauthenticated', whyUnknown(incoming, route));
+  if (!allows(identity.scopes, route.scope))
+    throw new AppError('insufficient_scope', `Insufficient scope: requires ${scopeWords(route.scope)}`, { required: route.scope });
+  return identity;
+}
+
+function whyUnknown(incoming: IncomingMessage, route: Route): string {
   if (secretOf(incoming, route) !== undefined) return 'The bearer token is not valid';
   if (route.apiKey === true && incoming.headers['x-api-key'] !== undefined && incoming.headers.authorization !== undefined)
     return 'x-api-key and Authorization differ: send the token in one of them';

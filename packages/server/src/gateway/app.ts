@@ -23,7 +23,7 @@ import { Roster } from '../kernel/roster.ts';
 import type { ModelInfo } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
 import { type ClientAddress, createAddressOf } from './address.ts';
-import { aboutTraced, authorize, methodLabel, notFound, startsWork, tellQuota } from './admission.ts';
+import { aboutTraced, authorize, authorized, methodLabel, notFound, startsWork, tellQuota } from './admission.ts';
 import { createAuthenticator, secretOf } from './auth.ts';
 import type { GatewayConfig } from './config.ts';
 import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
@@ -39,6 +39,7 @@ import { sendError } from './reply.ts';
 import { createRouter } from './router.ts';
 import { createDashboardRoutes } from './routes/dashboard.ts';
 import { createEventStreams } from './routes/event-stream.ts';
+import { createResponseSockets } from './routes/responses/socket.ts';
 import type { EmbedTexts } from './routes/v1-embeddings.ts';
 import { createDispatch, refuseOverload } from './rpc/dispatch.ts';
 import { createWebSocketDoor, socketSecret } from './rpc/websocket.ts';
@@ -136,13 +137,26 @@ export function createGateway(deps: GatewayDeps): Gateway {
     onClose: settle,
     limits: { maxMessageBytes: config.wsMaxMessageBytes, maxInFlight: config.wsMaxInFlight, ...config.wsMessageRateLimit },
   });
+  const responseSockets = createResponseSockets({
+    ...deps,
+    onClose: settle,
+    maxMessageBytes: config.httpBodyLimitBytes,
+    admit(identity) {
+      const { allowed, resetMs } = limiter.take(`token:${identity.tokenId}`);
+      if (!allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: resetMs });
+      refuseOverload(deps.overload);
+    },
+  });
+  const socketDoors = [door, responseSockets];
+  const openSockets = (): number => socketDoors.reduce((sum, { size }) => sum + size, 0);
   const tls = config.tls === undefined || !config.enabled ? undefined : { ...config.tls, files: readTls(config.tls, deps.homeDir, clock.now()) };
   const guard = createSocketGuard({ clock, tls: tls !== undefined });
   const limit = descriptorLimit();
   const maxConnections = connectionsWithin(config.maxConnections, limit);
   if (maxConnections < config.maxConnections)
     log.info({ maxConnections, descriptors: limit }, 'Fewer connections are taken than gateway.maxConnections: the limit of open files is low');
-  const server = createListener({ maxConnections, isSocketPath: (path) => path === routes.ws.path, tls });
+  const isSocketPath = (path: string): boolean => path === routes.ws.path || path === routes.responsesSocket.path;
+  const server = createListener({ maxConnections, isSocketPath, tls });
   const following =
     tls === undefined || !('setSecureContext' in server)
       ? undefined
@@ -273,12 +287,15 @@ export function createGateway(deps: GatewayDeps): Gateway {
       origins.checkOrigin(incoming);
       if (draining) throw new AppError('unavailable', 'The server is shutting down');
       const address = addressOf(incoming);
-      const secret = socketSecret(incoming, search);
+      const isResponses = path === routes.responsesSocket.path;
+      // What stands in an address ends up in logs: only /ws takes a token from there, for browsers of old.
+      const secret = socketSecret(incoming, isResponses ? '' : search);
       const identity = secret === undefined ? undefined : authenticator.authenticate(secret, address);
       const quota = limiter.take(identity === undefined ? `address:${address.key}` : `token:${identity.tokenId}`);
       if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
       if (identity !== undefined) guard.prove(incoming.socket);
-      door.accept(incoming, socket, head, identity, address.text);
+      if (isResponses) responseSockets.accept(incoming, socket, head, authorized(identity, incoming, routes.responsesSocket), address.text);
+      else door.accept(incoming, socket, head, identity, address.text);
     } catch (failure) {
       const error = toAppError(failure);
       deps.meter?.failed('websocket', error.code);
@@ -337,8 +354,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   function settle(): void {
     // Whoever watches sees the end of what still ran.
-    if (draining && door.size === 0 && open.size === eventStreams.size) eventStreams.end();
-    if (open.size === 0 && door.size === 0) onSettled?.();
+    if (draining && openSockets() === 0 && open.size === eventStreams.size) eventStreams.end();
+    if (open.size === 0 && openSockets() === 0) onSettled?.();
   }
 
   function stopAccepting(): void {
@@ -347,12 +364,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
     server.closeIdleConnections();
     for (const call of open.members()) if (!call.outgoing.headersSent) call.setHeader('connection', 'close');
     mcp.drain();
-    door.drain();
+    for (const sockets of socketDoors) sockets.drain();
   }
 
   async function drain(timeoutMs: number): Promise<void> {
     stopAccepting();
-    if (open.size === 0 && door.size === 0) return;
+    if (open.size === 0 && openSockets() === 0) return;
     await new Promise<void>((resolve) => {
       const cancel = clock.after(timeoutMs, resolve);
       onSettled = () => {
@@ -373,7 +390,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
           resolve({ address: `${tls === undefined ? 'http' : 'https'}://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}` });
         });
       }),
-    connections: () => ({ http: guard.size - door.size, websocket: door.size }),
+    connections: () => ({ http: guard.size - openSockets(), websocket: openSockets() }),
     eventStreams: () => open.members().filter((call) => call.streams).length,
     serveOwner: (incoming, outgoing) =>
       onRequest(incoming, outgoing, { elsewhere: true, ...(incoming.headers.authorization === undefined ? { identity: owner } : {}) }),
@@ -386,7 +403,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       eventStreams.end();
       for (const call of open.members()) call.cut();
       await mcp[Symbol.asyncDispose]();
-      door.terminate();
+      for (const sockets of socketDoors) sockets.terminate();
       for (const socket of guard.all()) socket.destroy();
     },
   };

@@ -19,6 +19,7 @@ import { createMediaRoutes } from './routes/media.ts';
 import type { McpRoute } from './mcp/route.ts';
 import { createCountTokensRoute } from './routes/messages/count.ts';
 import { createMessagesRoute } from './routes/messages/create.ts';
+import { createCompactRoute, createResponseTokensRoute } from './routes/responses/condense.ts';
 import { createResponseRoute } from './routes/responses/create.ts';
 import { createStoredResponseRoutes } from './routes/responses/stored.ts';
 import { createChatRoute } from './routes/v1-chat.ts';
@@ -51,6 +52,10 @@ export function createRouteHandlers(
   const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.enabled });
   const memory = createApiMemoryRoutes(deps.handlers);
   const hooks = createHookRoutes(deps);
+  const upgradeOnly = (call: HttpCall): void => {
+    call.setHeader('upgrade', 'websocket');
+    sendError(call, new AppError('invalid_envelope', 'This path speaks WebSocket: connect with Upgrade: websocket'), log, 426);
+  };
   return {
     apiChat: createApiChatRoute(chat),
     apiChatStream: createApiChatStreamRoute(chat),
@@ -70,6 +75,11 @@ export function createRouteHandlers(
     messages: createMessagesRoute({ turns, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     countTokens: createCountTokensRoute({ turns, bodyLimit }),
     createResponse: createResponseRoute({ turns, responses, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
+    responsesSocket: upgradeOnly,
+    compactResponse: createCompactRoute({ turns, responses, bodyLimit, clock }),
+    responseTokens: createResponseTokensRoute({ turns, responses, bodyLimit }),
+    responseInputItems: storedResponses.inputItems,
+    cancelResponse: storedResponses.cancel,
     response: storedResponses.get,
     deleteResponse: storedResponses.delete,
     dashboard: parts.dashboard.page,
@@ -89,9 +99,6 @@ export function createRouteHandlers(
     openapi: createDocumentRoute(documents.openapi),
     openrpc: createDocumentRoute(documents.openrpc),
     rpc: createRpcRoute({ dispatch: parts.dispatch, bodyLimit, limiter: parts.limiter }),
-    ws(call) {
-      call.setHeader('upgrade', 'websocket');
-      sendError(call, new AppError('invalid_envelope', 'This path speaks WebSocket: connect with Upgrade: websocket'), log, 426);
-    },
+    ws: upgradeOnly,
   };
 }

@@ -37,7 +37,9 @@ export function createListener(options: ListenerOptions): Server | SecureServer 
     noDelay: true,
     // Other upgrades (some clients offer h2c with every first request) are ordinary requests.
     shouldUpgradeCallback: (incoming: IncomingMessage) =>
-      incoming.headers.upgrade?.toLowerCase() === 'websocket' && options.isSocketPath(splitTarget(incoming.url ?? '/').path),
+      incoming.method === 'GET' &&
+      incoming.headers.upgrade?.toLowerCase() === 'websocket' &&
+      options.isSocketPath(splitTarget(incoming.url ?? '/').path),
   };
   const server = options.tls === undefined ? createServer(limits) : createSecureServer(limits, options.tls);
   server.maxConnections = options.maxConnections;

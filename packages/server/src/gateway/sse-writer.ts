@@ -44,7 +44,16 @@ export class SseWriter {
   #lastWriteMs: number;
   #cancelTimer: () => void;
 
-  constructor(call: HttpCall, { clock, keepAliveMs = 15_000, stallMs = 30_000, keepAliveText = () => ': keep-alive\n\n', errorText = (error) => streamError(call, error) }: SseOptions) {
+  constructor(
+    call: HttpCall,
+    {
+      clock,
+      keepAliveMs = 15_000,
+      stallMs = 30_000,
+      keepAliveText = () => ': keep-alive\n\n',
+      errorText = (error) => streamError(call, error),
+    }: SseOptions,
+  ) {
     this.#call = call;
     call.streams = true;
     call.endsItself = true;

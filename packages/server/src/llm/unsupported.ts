@@ -22,7 +22,11 @@ interface Wish {
 }
 
 /** The first wish that the vendor does not honour; values that change nothing (`topP` 1, penalties of 0, tool choice `auto`) are no wishes. */
-export function findUnsupported(model: ModelInfo, { name, limits = [], topK }: Pick<Vendor, 'name' | 'limits' | 'topK'>, asked: Asked): Unsupported | undefined {
+export function findUnsupported(
+  model: ModelInfo,
+  { name, limits = [], topK }: Pick<Vendor, 'name' | 'limits' | 'topK'>,
+  asked: Asked,
+): Unsupported | undefined {
   const missed = wishesOf(asked).find(({ limit }) => (limit === 'topK' ? topK !== true : limits.includes(limit)));
   if (missed === undefined) return undefined;
   return { option: missed.option, message: `${name}, which serves the model ${model.provider}/${model.modelId}, does not offer ${missed.words}` };

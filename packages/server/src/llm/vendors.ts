@@ -3,7 +3,11 @@ import type { ModelOptions } from './model.ts';
 import type { ToolCallIdRule } from './wire/tool-call-id.ts';
 
 /** What a vendor may lack: an option of a call, one of its forms, or tools altogether. */
-export type ModelLimit = Exclude<keyof ModelOptions, 'responseFormat' | 'endUser' | 'thinking' | 'effort' | 'systemCacheMark'> | 'tools' | 'jsonObject' | 'jsonSchema';
+export type ModelLimit =
+  | Exclude<keyof ModelOptions, 'responseFormat' | 'endUser' | 'thinking' | 'effort' | 'systemCacheMark'>
+  | 'tools'
+  | 'jsonObject'
+  | 'jsonSchema';
 
 /** How one vendor differs from the wire that it speaks; facts only, read by the clients. */
 export interface Vendor {

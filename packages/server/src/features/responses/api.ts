@@ -13,6 +13,8 @@ export interface ResponseRow {
   readonly systemJson: string;
   /** JSON of the `ModelMessage`s that the request brought and the turn added. */
   readonly messagesJson: string;
+  /** JSON of the items of the input, as they are listed; null for responses of versions that did not keep them. */
+  readonly inputJson?: string | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
 }
@@ -30,6 +32,8 @@ export interface ResponsesApi {
   history(id: string, call: CallContext): Promise<ResponseHistory>;
   /** The stored body. */
   get(id: string, call: CallContext): Promise<Readonly<Record<string, unknown>>>;
+  /** The items of its input; undefined when they were not kept. */
+  input(id: string, call: CallContext): Promise<readonly Readonly<Record<string, unknown>>[] | undefined>;
   /** Ends it for everything that follows it, too. */
   delete(id: string, call: CallContext): Promise<void>;
 }

@@ -18,4 +18,5 @@ export const responseMigrations: readonly Migration[] = [
       `CREATE INDEX response_by_expiry ON response (expires_at_ms)`,
     ],
   },
+  { id: '075-response-input', up: [`ALTER TABLE response ADD COLUMN input_json TEXT`] },
 ];

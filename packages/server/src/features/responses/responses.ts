@@ -57,6 +57,10 @@ export function createResponses(deps: { readonly db: Db; readonly clock: Clock; 
     async get(id, call) {
       return JSON.parse((await find(id, call)).bodyJson) as Record<string, unknown>;
     },
+    async input(id, call) {
+      const { inputJson } = await find(id, call);
+      return inputJson == null ? undefined : (JSON.parse(inputJson) as Record<string, unknown>[]);
+    },
     async delete(id, call) {
       await find(id, call);
       await db.write(deleteResponse, { id, principalId: call.identity.principalId });

@@ -1,7 +1,7 @@
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import type { ResponseRow } from './api.ts';
 
-const insert = query<ResponseRow>(({ db, p }) =>
+const insert = query<Required<ResponseRow>>(({ db, p }) =>
   db.insertInto('response').values({
     id: p('id'),
     previous_id: p('previousId'),
@@ -10,6 +10,7 @@ const insert = query<ResponseRow>(({ db, p }) =>
     body_json: p('bodyJson'),
     system_json: p('systemJson'),
     messages_json: p('messagesJson'),
+    input_json: p('inputJson'),
     created_at_ms: p('createdAtMs'),
     expires_at_ms: p('expiresAtMs'),
   }),
@@ -17,7 +18,7 @@ const insert = query<ResponseRow>(({ db, p }) =>
 
 /** Keeps an answer of `/v1/responses`. Part of `commitTurn`: it is there when its turn is. */
 export async function keepResponse(tx: Tx, row: ResponseRow): Promise<void> {
-  await tx.run(insert, row);
+  await tx.run(insert, { inputJson: null, ...row });
 }
 
 interface Owned {
@@ -30,18 +31,18 @@ interface Asked extends Owned {
   readonly nowMs: number;
 }
 
-const byId = query<Asked, Pick<ResponseRow, 'bodyJson' | 'agentId'>>(({ db, p }) =>
+type Found = Required<Pick<ResponseRow, 'bodyJson' | 'agentId' | 'inputJson'>>;
+
+const byId = query<Asked, Found>(({ db, p }) =>
   db
     .selectFrom('response')
-    .select(['body_json as bodyJson', 'agent_id as agentId'])
+    .select(['body_json as bodyJson', 'agent_id as agentId', 'input_json as inputJson'])
     .where('id', '=', p('id'))
     .where('principal_id', '=', p('principalId'))
     .where('expires_at_ms', '>', p('nowMs')),
 );
 
-export const findResponse = operation('responses.find', async (tx, input: Asked): Promise<Pick<ResponseRow, 'bodyJson' | 'agentId'> | undefined> =>
-  tx.get(byId, input),
-);
+export const findResponse = operation('responses.find', async (tx, input: Asked): Promise<Found | undefined> => tx.get(byId, input));
 
 /** How many responses one history may hold, and how long their messages may be together, in characters. */
 export const maxDepth = 500;

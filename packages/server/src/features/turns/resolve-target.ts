@@ -21,7 +21,13 @@ interface Target {
  * Of the aliases, which only stand in for names that mean nothing else, the longest that fits counts. `allowed` are the only
  * agents that the token may use.
  */
-export function resolveTarget(aliases: ModelAliases, name: string, agents: AgentsApi, models: Models, allowed: readonly string[] | undefined): Target {
+export function resolveTarget(
+  aliases: ModelAliases,
+  name: string,
+  agents: AgentsApi,
+  models: Models,
+  allowed: readonly string[] | undefined,
+): Target {
   const target = findTarget(name, agents, models) ?? findAliased(aliases, name, agents, models);
   // What a token may not use does not exist for it: the list of models does not show it either.
   if (target === undefined || (allowed !== undefined && !allowed.includes(target.agentId)))

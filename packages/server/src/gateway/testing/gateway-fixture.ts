@@ -192,7 +192,7 @@ const noMedia: MediaLibrary = {
 };
 
 const noResponse = () => Promise.reject(new AppError('not_found', 'Response not found'));
-const noResponses: ResponsesApi = { history: noResponse, get: noResponse, delete: noResponse };
+const noResponses: ResponsesApi = { history: noResponse, get: noResponse, input: noResponse, delete: noResponse };
 
 const scriptedModels: Models = {
   providers: () => [],

@@ -43,7 +43,11 @@ export class MessageEvents {
   end(outcome: TurnOutcome): string {
     const calls = (outcome.clientCalls ?? []).map((call) => this.#call(call)).join('');
     return (
-      this.#begin() + calls + this.#close() + event({ type: 'message_delta', delta: stopOf(outcome), usage: usageOf(outcome) }) + event({ type: 'message_stop' })
+      this.#begin() +
+      calls +
+      this.#close() +
+      event({ type: 'message_delta', delta: stopOf(outcome), usage: usageOf(outcome) }) +
+      event({ type: 'message_stop' })
     );
   }
 

@@ -168,7 +168,11 @@ describe('a request', () => {
     ['a begun answer', { messages: [user, { role: 'assistant', content: 'So' }] }, 'messages.1.role'],
     ['an empty question', { messages: [{ role: 'user', content: ' ' }] }, 'messages'],
     ['an unknown block', { messages: [{ role: 'user', content: [{ type: 'video' }] }] }, 'messages.0.content.0.type'],
-    ['a document by URL', { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://x' } }] }] }, 'messages.0.content.0.source.type'],
+    [
+      'a document by URL',
+      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://x' } }] }] },
+      'messages.0.content.0.source.type',
+    ],
     ['a tool of the provider', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'tools.0.type'],
     ['MCP servers', { mcp_servers: [{ type: 'url' }] }, 'mcp_servers'],
     ['a container', { container: 'c' }, 'container'],
@@ -269,7 +273,11 @@ describe('a whole answer', () => {
   });
 
   it('is a failure when the turn failed with nothing to show', async () => {
-    script = async () => ({ text: '', finishReason: 'budget_exceeded', failure: { kind: 'budget_exceeded', message: 'used up', retryAfterMs: 2_500 } });
+    script = async () => ({
+      text: '',
+      finishReason: 'budget_exceeded',
+      failure: { kind: 'budget_exceeded', message: 'used up', retryAfterMs: 2_500 },
+    });
     for (const streamed of [false, true]) {
       const response = await send({ stream: streamed });
       const body = MessagesError.parse(await response.json());
@@ -338,7 +346,9 @@ describe('a streamed answer', () => {
       },
     });
     const response = await post(quick.address + path, testTokens.api, { model: 'm', max_tokens: 9, messages: [user], stream: true });
-    expect(await response.text()).toMatch(/^event: message_start\ndata: .*\n\n(event: ping\ndata: \{"type":"ping"\}\n\n){2,}event: error\ndata: .*"late".*\n\n$/);
+    expect(await response.text()).toMatch(
+      /^event: message_start\ndata: .*\n\n(event: ping\ndata: \{"type":"ping"\}\n\n){2,}event: error\ndata: .*"late".*\n\n$/,
+    );
   });
 });
 
@@ -357,7 +367,12 @@ it('ends a stream with its token', async () => {
     await new Promise((resolve) => call.signal.addEventListener('abort', resolve));
     return { text: 'x', finishReason: 'aborted' };
   };
-  const response = await post(fixture.address + path, 'tz-secret-0123456789-abcdefghijklmnop', { model: 'm', max_tokens: 9, messages: [user], stream: true });
+  const response = await post(fixture.address + path, 'tz-secret-0123456789-abcdefghijklmnop', {
+    model: 'm',
+    max_tokens: 9,
+    messages: [user],
+    stream: true,
+  });
   fixture.tokens.remove('short');
   expect(await response.text()).toMatch(/event: error\ndata: .*was revoked or has expired","type":"authentication_error"/);
 });

@@ -3,7 +3,7 @@ import type { TurnOutcome } from '../../../features/turns/api.ts';
 import type { AppError } from '../../../kernel/app-error.ts';
 import type { ToolCall } from '../../../llm/model.ts';
 import { failureOf, isEarlyEnd } from '../v1-failure.ts';
-import { createCallNames, functionsOf } from './namespaces.ts';
+import { type createCallNames, functionsOf } from './namespaces.ts';
 
 type CallNames = ReturnType<typeof createCallNames>;
 type Status = ResponseOutputItem['status'];
@@ -101,13 +101,17 @@ export function closedResponse(open: ResponseObject, outcome: TurnOutcome, nowMs
     store: open.store && status !== 'failed',
     output: [...texts, ...calls.map((call, index) => callItem(open.id, texts.length + index, 'completed', call, names))],
     ...(outcome.leftOut !== undefined && { gatehouse: { left_out_messages: outcome.leftOut } }),
-    usage: {
-      input_tokens: outcome.tokensUsed.input,
-      input_tokens_details: { cached_tokens: outcome.cachedInput },
-      output_tokens: outcome.tokensUsed.output,
-      output_tokens_details: { reasoning_tokens: 0 },
-      total_tokens: outcome.tokensUsed.total,
-    },
+    usage: usageOf(outcome),
+  };
+}
+
+export function usageOf({ tokensUsed, cachedInput }: TurnOutcome): NonNullable<ResponseObject['usage']> {
+  return {
+    input_tokens: tokensUsed.input,
+    input_tokens_details: { cached_tokens: cachedInput },
+    output_tokens: tokensUsed.output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: tokensUsed.total,
   };
 }
 

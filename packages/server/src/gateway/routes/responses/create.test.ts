@@ -30,7 +30,7 @@ describe('the body', () => {
     ['an empty input', { model: 'm', input: ' ' }, 'input'],
     ['system texts alone', { model: 'm', input: [{ role: 'system', content: 'x' }] }, 'input'],
     ['an unknown field', { model: 'm', input: 'x', conversation: 'c' }, 'conversation'],
-    ['a type of item it does not know', { model: 'm', input: [{ type: 'compaction', encrypted_content: 'x' }] }, 'input.0.type'],
+    ['a type of item it does not know', { model: 'm', input: [{ type: 'computer_call', call_id: 'x' }] }, 'input.0.type'],
     ['a role it does not know', { model: 'm', input: [{ role: 'critic', content: 'x' }] }, 'input.0.role'],
     ['a block it does not know', { model: 'm', input: [{ role: 'user', content: [{ type: 'input_audio' }] }] }, 'input.0.content.0.type'],
     ['an image by id', { model: 'm', input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] }, 'input.0.content.0.image_url'],

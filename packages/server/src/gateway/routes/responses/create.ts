@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ResponseObject, ResponseOutputItem, ResponseRequest } from '@gatehouse/contract';
-import type { ResponseRow, ResponsesApi } from '../../../features/responses/api.ts';
+import type { ResponseHistory, ResponseRow, ResponsesApi } from '../../../features/responses/api.ts';
 import type { AlongsideRows, CompletionMessage, CompletionRequest, TurnOutcome, TurnsApi } from '../../../features/turns/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
@@ -16,6 +16,7 @@ import { failureOf } from '../v1-failure.ts';
 import { responseNames, toWireError } from '../v1-wire-error.ts';
 import { closedResponse, openResponse, responseOfItem } from './body.ts';
 import { type FindItem, toMessages } from './items.ts';
+import { inputItems } from './input-items.ts';
 import { toCompletion } from './request.ts';
 import { createCallNames } from './namespaces.ts';
 import { streamResponse } from './stream.ts';
@@ -44,11 +45,7 @@ export function createResponseRoute(deps: ResponseDeps): (call: HttpCall) => Pro
   return async (call) => {
     const body = await readJsonBody(call, deps.bodyLimit);
     const request = parseInput(ResponseRequest, body);
-    const context = call.context();
-    const input = await toMessages(request.input, itemFinder(deps.responses, context));
-    const previous = request.previous_response_id;
-    const history = previous == null ? undefined : await deps.responses.history(previous, context);
-    const answering = prepare(deps, request, input, toCompletion(request, input, history), context);
+    const answering = await beginResponse(deps, request, call.context());
     if (request.stream === true) return streamResponse(deps, call, answering);
     const { outcome, response } = await answering.run();
     call.setHeader('x-gatehouse-finish-reason', outcome.finishReason);
@@ -59,13 +56,34 @@ export function createResponseRoute(deps: ResponseDeps): (call: HttpCall) => Pro
   };
 }
 
+/** Responses that are not stored but may be continued where they were made. */
+export interface LocalResponses {
+  find(id: string): ResponseHistory | undefined;
+  keep(id: string, history: ResponseHistory): void;
+}
+
+/** Makes a response of a request, with all that comes before it; nothing runs yet. */
+export async function beginResponse(
+  deps: Pick<ResponseDeps, 'turns' | 'responses' | 'clock'>,
+  request: ResponseRequest,
+  context: CallContext,
+  local?: LocalResponses,
+): Promise<Answering> {
+  const input = await toMessages(request.input, itemFinder(deps.responses, context));
+  const previous = request.previous_response_id;
+  const history = previous == null ? undefined : (local?.find(previous) ?? (await deps.responses.history(previous, context)));
+  return prepare(deps, request, input, history, context, local);
+}
+
 function prepare(
-  { turns, clock }: ResponseDeps,
+  { turns, clock }: Pick<ResponseDeps, 'turns' | 'clock'>,
   request: ResponseRequest,
   input: readonly CompletionMessage[],
-  completion: Omit<CompletionRequest, 'completionId' | 'alongside'>,
+  history: ResponseHistory | undefined,
   context: CallContext,
+  local: LocalResponses | undefined,
 ): Answering {
+  const completion = toCompletion(request, input, history);
   const createdAtMs = clock.now();
   const open = openResponse(`resp_${randomUUID()}`, Math.floor(createdAtMs / 1000), request);
   let closed: ResponseObject | undefined;
@@ -79,18 +97,23 @@ function prepare(
     bodyJson: JSON.stringify(response),
     systemJson: JSON.stringify(system),
     messagesJson: JSON.stringify(messages),
+    inputJson: JSON.stringify(inputItems(request.input, open.id)),
     createdAtMs,
     expiresAtMs: createdAtMs + keptMs,
   });
   function ended(outcome: TurnOutcome, added: readonly ModelMessage[], brought: readonly ModelMessage[]): AlongsideRows {
     closed = close(outcome);
     // A failed one is no ground to go on from.
-    return closed.status === 'failed' || failedUnseen(outcome) ? {} : { response: rowOf(closed, outcome, [...brought, ...added]) };
+    if (closed.status === 'failed' || failedUnseen(outcome)) return {};
+    const messages = [...brought, ...added];
+    if (open.store) return { response: rowOf(closed, outcome, messages) };
+    local?.keep(open.id, { system: [...(history?.system ?? []), ...system], messages: [...(history?.messages ?? []), ...messages] });
+    return {};
   }
   return {
     open,
     async run(sink) {
-      const asked: CompletionRequest = { ...completion, completionId: open.id, ...(open.store && { alongside: { ended } }) };
+      const asked: CompletionRequest = { ...completion, completionId: open.id, ...((open.store || local !== undefined) && { alongside: { ended } }) };
       const outcome = await turns.complete(asked, context, sink).catch((error: unknown) => {
         throw toWireError(error, responseNames);
       });
@@ -105,7 +128,7 @@ function failedUnseen(outcome: TurnOutcome): boolean {
 }
 
 /** Each stored response is read once, however many of its items are named. */
-function itemFinder(responses: ResponsesApi, context: CallContext): FindItem {
+export function itemFinder(responses: ResponsesApi, context: CallContext): FindItem {
   const read = new Map<string, Promise<Readonly<Record<string, unknown>>>>();
   return async (id, param) => {
     const missing = new AppError('not_found', `${param}: item not found: ${id}`, { param });

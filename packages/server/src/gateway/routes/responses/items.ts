@@ -3,6 +3,7 @@ import type { CompletionMessage } from '../../../features/turns/api.ts';
 import type { ModelPart } from '../../../llm/model.ts';
 import { filePart, imagePart, resultFile, toolMessage, userMessage } from '../v1-parts.ts';
 
+import { decodeCompaction } from './compaction.ts';
 import { offeredName } from './namespaces.ts';
 
 type Assistant = Extract<CompletionMessage, { role: 'assistant' }>;
@@ -46,6 +47,7 @@ function toMessage(item: Item, param: string): CompletionMessage {
     return { role: 'assistant', content: '', toolCalls: [{ id: item.call_id, name: offeredName(item), arguments: item.arguments }] };
   if (item.type === 'function_call_output')
     return toolMessage(item.call_id, typeof item.output === 'string' ? [textPiece(item.output)] : item.output.map(resultPiece));
+  if (item.type === 'compaction') return { role: 'assistant', content: decodeCompaction(item.encrypted_content, `${param}.encrypted_content`) };
   const { role, content } = item;
   if (typeof content === 'string') return { role, content };
   if (role !== 'user') return { role, content: joined(content) };
