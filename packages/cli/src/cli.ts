@@ -5,6 +5,7 @@ import { addAuditCommand } from './commands/audit.ts';
 import { addBackupCommand, addRestoreCommand } from './commands/backup.ts';
 import { addCallCommand } from './commands/call.ts';
 import { addChatCommand } from './commands/chat.ts';
+import { addConnectCommand } from './commands/connect.ts';
 import { addContextCommand } from './commands/context.ts';
 import { addCronCommand } from './commands/cron.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
@@ -78,6 +79,7 @@ function createProgram(io: Io, setExit: (code: number) => void): Command {
   addModelsCommand(program, io, setExit);
   addMediaCommand(program, io);
   addTokensCommand(program, io);
+  addConnectCommand(program, io);
   addBackupCommand(program, io);
   addRestoreCommand(program, io);
   addDoctorCommand(program, io, setExit);

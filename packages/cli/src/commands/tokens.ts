@@ -1,10 +1,10 @@
 import type { ParamsInput, Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { renderTable, renderTime } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { readPeriod } from './period.ts';
 
 type Scope = ParamsInput<'tokens.create'>['scopes'][number];
 
@@ -50,7 +50,7 @@ export function addTokensCommand(program: Command, io: Io): void {
         ...(fields === undefined && tools === undefined
           ? {}
           : { compat: { ...(fields !== undefined && { fields }), ...(tools !== undefined && { tools }) } }),
-        ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod(expiresIn) }),
+        ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod('--expires-in', expiresIn) }),
       });
       printSecret(created, flags, io);
     });
@@ -94,13 +94,4 @@ function printSecret(created: Result<'tokens.create'>, flags: CommonFlags, io: I
     `Token ${created.id}, scopes ${created.scopes.join(' ')}${created.expiresAt === undefined ? '' : `, expires ${renderTime(created.expiresAt)}`}. ${created.message}`,
   );
   printLine(io.stdout, created.secret);
-}
-
-const periodMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-function readPeriod(text: string): number {
-  const [, count, unit = ''] = /^(\d+)([mhd])$/.exec(text) ?? [];
-  const ms = Number(count) * (periodMs[unit] ?? Number.NaN);
-  if (!(ms > 0)) throw usageError(`--expires-in: expected a number with m, h or d, such as 90d, got ${JSON.stringify(text)}.`);
-  return ms;
 }

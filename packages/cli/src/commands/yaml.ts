@@ -1,2 +1,2 @@
 // Loaded on demand, through this file: a bundler gives a dynamic import of the CommonJS package itself no names.
-export { parse, stringify } from 'yaml';
+export { isSeq, parse, parseDocument, stringify } from 'yaml';

@@ -1,0 +1,49 @@
+import type { ClientFile, Values } from './client.ts';
+import { isOwn, isValues, mergeValues, ShapeError } from './merge-values.ts';
+
+/** Returns the text of a configuration file with the client's values in it; throws `ShapeError` for what cannot be merged. */
+export async function mergeFile(text: string, { format, values, initial = {} }: ClientFile): Promise<string> {
+  const wanted = text.trim() === '' ? { ...initial, ...values } : values;
+  if (format === 'json') return mergeJson(text, wanted);
+  if (format === 'yaml') return mergeYaml(text, wanted);
+  const { mergeToml } = await import('./merge-toml.ts');
+  return mergeToml(text, wanted);
+}
+
+function mergeJson(text: string, wanted: Values): string {
+  return `${JSON.stringify(mergeValues(readJson(text), wanted), undefined, 2)}\n`;
+}
+
+function readJson(text: string): Values {
+  if (text.trim() === '') return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new ShapeError('it is not plain JSON; comments and trailing commas would be lost');
+  }
+  if (!isValues(value)) throw new ShapeError('it does not hold a JSON object');
+  return value;
+}
+
+/** Edits the document, so that comments and anchors stay. */
+async function mergeYaml(text: string, wanted: Values): Promise<string> {
+  const { isSeq, parseDocument } = await import('../commands/yaml.ts');
+  const document = parseDocument(text);
+  const [problem] = document.errors;
+  if (problem !== undefined) throw new ShapeError(`it is not valid YAML (${problem.message.split('\n')[0] ?? ''})`);
+  const before: unknown = document.toJS() ?? {};
+  if (!isValues(before)) throw new ShapeError('it does not hold a map');
+  mergeValues(before, wanted);
+  for (const [key, value] of Object.entries(wanted)) {
+    const node = document.get(key);
+    if (!Array.isArray(value) || !isSeq(node)) document.set(key, document.createNode(value));
+    else node.items = [...value.map((item) => document.createNode(item)), ...node.items.filter((item) => !isOwn(toJs(item, document)))];
+  }
+  return document.toString();
+}
+
+function toJs(item: unknown, document: object): unknown {
+  const convert: unknown = item !== null && typeof item === 'object' && 'toJS' in item ? item.toJS : undefined;
+  return typeof convert === 'function' ? convert.call(item, document) : item;
+}

@@ -1,0 +1,33 @@
+import type { Values } from './client.ts';
+
+/** Entries of this name, and list entries whose `name` begins with it, are written by `gatehouse connect` and replaced as a whole. */
+export const own = 'gatehouse';
+
+/** A value that stands in a file where the client's configuration needs a value of another kind. */
+export class ShapeError extends Error {}
+
+/** Returns `before` with `wanted` in it: maps are merged, lists keep what is not ours, everything else is replaced. */
+export function mergeValues(before: Values, wanted: Values, path: readonly string[] = []): Values {
+  const merged = new Map(Object.entries(before));
+  for (const [key, value] of Object.entries(wanted)) merged.set(key, mergeValue(merged.get(key), value, [...path, key]));
+  return Object.fromEntries(merged);
+}
+
+function mergeValue(before: unknown, wanted: unknown, path: readonly string[]): unknown {
+  if (before === undefined || before === null || path.at(-1) === own) return wanted;
+  if (isValues(wanted)) {
+    if (!isValues(before)) throw new ShapeError(`\`${path.join('.')}\` is not a map`);
+    return mergeValues(before, wanted, path);
+  }
+  if (!Array.isArray(wanted)) return wanted;
+  if (!Array.isArray(before)) throw new ShapeError(`\`${path.join('.')}\` is not a list`);
+  return [...wanted, ...before.filter((entry) => !isOwn(entry))];
+}
+
+export function isOwn(entry: unknown): boolean {
+  return isValues(entry) && typeof entry['name'] === 'string' && entry['name'].split(' ')[0] === own;
+}
+
+export function isValues(value: unknown): value is Values {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}

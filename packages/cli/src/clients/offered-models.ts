@@ -1,0 +1,64 @@
+import type { Client } from '@gatehouse/client';
+import { CliError, usageError } from '../failure.ts';
+import { nearest } from '../nearest.ts';
+import type { OfferedModel } from './client.ts';
+
+/** Longer lists would bury the rest of a configuration. */
+const mostModels = 40;
+
+export interface Offer {
+  readonly model: string;
+  readonly models: readonly OfferedModel[];
+  /** Models of the gateway that the list leaves out. */
+  readonly leftOut: number;
+}
+
+/** Asks the gateway which models there are, and chooses: an agent, a model, or else what the default agent runs on. */
+export async function readOffer(client: Client, { agent, model }: { agent?: string | undefined; model?: string | undefined }): Promise<Offer> {
+  const [{ agents }, catalog] = await Promise.all([client.call('agents.list'), readCatalog(client)]);
+  if (agent !== undefined) {
+    if (!agents.includes(agent)) throw unknown('agent', agent, agents);
+    const { config } = await client.call('agents.get', { agentId: agent });
+    return { model: `agent/${agent}`, models: [{ ...findModel(catalog, config.model), id: `agent/${agent}` }], leftOut: 0 };
+  }
+  const all: OfferedModel[] = [...catalog, ...agents.map((id) => ({ id: `agent/${id}` }))];
+  const wanted = model ?? (await defaultModel(client, agents, catalog));
+  const chosen = findModel(all, wanted);
+  if (chosen === undefined)
+    throw unknown(
+      'model',
+      wanted,
+      all.map(({ id }) => id),
+    );
+  const models = [chosen, ...all.filter((one) => one !== chosen)];
+  return { model: chosen.id, models: models.slice(0, mostModels), leftOut: Math.max(0, models.length - mostModels) };
+}
+
+async function readCatalog(client: Client): Promise<OfferedModel[]> {
+  const listed = await client.call('models.list');
+  if ('models' in listed) return [];
+  return listed.providers.flatMap(({ name, models }) =>
+    models.map(({ modelId, contextWindow, maxTokens, input }) => ({ id: `${name}/${modelId}`, contextWindow, maxTokens, input })),
+  );
+}
+
+async function defaultModel(client: Client, agents: readonly string[], catalog: readonly OfferedModel[]): Promise<string> {
+  const found = await Promise.all(agents.map((agentId) => client.call('agents.get', { agentId })));
+  const agent = found.find(({ isDefault }) => isDefault);
+  if (agent === undefined) throw new CliError('The gateway has no default agent.', { hint: 'Choose with --model or --agent.' });
+  return findModel(catalog, agent.config.model)?.id ?? `agent/${agent.agentId}`;
+}
+
+/** By `provider/model`, or by the bare id of a model. */
+function findModel(models: readonly OfferedModel[], name: string | undefined): OfferedModel | undefined {
+  return models.find(({ id }) => id === name) ?? models.find(({ id }) => id.slice(id.indexOf('/') + 1) === name);
+}
+
+function unknown(kind: 'agent' | 'model', name: string, known: readonly string[]): CliError {
+  const meant = nearest(name, known);
+  const shown = known.slice(0, 10).join(', ');
+  return usageError(
+    `The gateway has no ${kind} ${JSON.stringify(name)}: it has ${shown}${known.length > 10 ? ` and ${known.length - 10} more` : ''}.`,
+    meant && `Did you mean \`${meant}\`?`,
+  );
+}

@@ -1,0 +1,174 @@
+import type { Result } from '@gatehouse/contract';
+import { type Command, Option } from 'commander';
+import { type Access, type ClientFile, compatOf, type ConnectedClient } from '../clients/client.ts';
+import { findFormerToken, replaceToken } from '../clients/client-token.ts';
+import { clients } from '../clients/clients.ts';
+import { mergeFile } from '../clients/merge-file.ts';
+import { ShapeError } from '../clients/merge-values.ts';
+import { type Offer, readOffer } from '../clients/offered-models.ts';
+import { readConfig, writeConfig, type WrittenFile } from '../clients/write-file.ts';
+import { connect } from '../connection/target.ts';
+import { CliError, usageError } from '../failure.ts';
+import { type Io, printLine } from '../io.ts';
+import { nearest } from '../nearest.ts';
+import { renderTable, renderTime } from '../render/table.ts';
+import { type CommonFlags, withConnection } from './options.ts';
+import { readPeriod } from './period.ts';
+
+interface ConnectFlags {
+  readonly list?: true;
+  readonly agent?: string;
+  readonly model?: string;
+  readonly name?: string;
+  readonly expires?: string;
+  readonly tools?: 'agent' | 'none';
+  readonly mcp?: true;
+  readonly write?: true;
+  readonly dryRun?: true;
+}
+
+/** Stands for the secret where none is made. */
+const placeholder = '<token>';
+
+/** `gatehouse connect CLIENT`: a token for a client of others, and that client's configuration. */
+export function addConnectCommand(program: Command, io: Io): void {
+  withConnection(program.command('connect [client]'))
+    .summary('connect a coding client or SDK: makes its token and configuration')
+    .description(
+      `Creates a token for CLIENT and prints that client's configuration, or writes it. Used again, it replaces the token. Needs a token with scope admin. Clients: ${clients.map(({ id }) => id).join(', ')}.`,
+    )
+    .option('--list', 'lists the clients')
+    .option('--model <name>', 'the model to use (default: that of the default agent)')
+    .option('--agent <id>', 'the only agent that the client may reach, offered as the model agent/<id>')
+    .option('--name <id>', 'id of the token (default: the name of the client)')
+    .option('--expires <time>', 'how long the token is valid, such as 90d, 12h or 30m (default: for ever)')
+    .addOption(
+      new Option('--tools <whose>', "whether the agent's tools are offered next to the client's (default: none for clients with tools)").choices([
+        'agent',
+        'none',
+      ]),
+    )
+    .option('--mcp', "also configures the gateway's MCP server (scope mcp-client)")
+    .option('--write', "writes the client's configuration files, after a copy of each")
+    .option('--dry-run', 'creates and writes nothing; shows what would be configured')
+    .action(async (name: string | undefined, flags: CommonFlags & ConnectFlags) => {
+      if (flags.list === true || name === undefined) return printLine(io.stdout, listText(flags));
+      await connectClient(findClient(name), flags, io);
+    });
+}
+
+async function connectClient(wanted: ConnectedClient, flags: CommonFlags & ConnectFlags, io: Io): Promise<void> {
+  checkFlags(wanted, flags);
+  const expiresAt = flags.expires === undefined ? undefined : io.now() + readPeriod('--expires', flags.expires);
+  const { client, url, isReachable } = await reach(flags, io);
+  if (!isReachable)
+    throw new CliError('The gateway listens on no address, so no client can reach it.', { hint: 'Set `gateway.port` in config.yaml.' });
+  const id = flags.name ?? wanted.id;
+  const [offer, former] = await Promise.all([readOffer(client, flags), findFormerToken(client, id)]);
+  const access = (secret: string): Access => ({ url, secret, model: offer.model, models: offer.models, mcp: flags.mcp === true });
+  // What cannot be merged is found out before a token is made, or the former one replaced.
+  if (flags.write === true) await mergeAll(wanted.files?.(access(placeholder), io) ?? []);
+  if (flags.dryRun === true) return print(wanted, access(placeholder), { offer, former: former?.id, written: [] }, flags, io);
+  const token = await replaceToken(client, former, {
+    id,
+    scopes: flags.mcp === true ? ['api', 'mcp-client'] : ['api'],
+    compat: compatOf(wanted, flags.tools),
+    ...(flags.agent !== undefined && { agents: [flags.agent] }),
+    ...(expiresAt !== undefined && { expiresAt }),
+  });
+  const written: WrittenFile[] = [];
+  if (flags.write === true) {
+    const merged = await mergeAll(wanted.files?.(access(token.secret), io) ?? []);
+    for (const { file, text } of merged) written.push(await writeConfig(file, text, io.now()));
+  }
+  await print(wanted, access(token.secret), { offer, former: former?.id, token, written }, flags, io);
+}
+
+async function reach(flags: CommonFlags, io: Io) {
+  const { client, url } = await connect(flags, io);
+  // The address that stands for the control socket, where the daemon has no listener.
+  return { client, url, isReachable: url !== 'http://localhost' };
+}
+
+function findClient(name: string): ConnectedClient {
+  const found = clients.find(({ id }) => id === name);
+  if (found !== undefined) return found;
+  const known = clients.map(({ id }) => id);
+  const meant = nearest(name, known);
+  throw usageError(`There is no client ${JSON.stringify(name)}: expected ${known.join(', ')}.`, meant && `Did you mean \`${meant}\`?`);
+}
+
+function checkFlags(client: ConnectedClient, flags: ConnectFlags): void {
+  if (flags.agent !== undefined && flags.model !== undefined)
+    throw usageError('--agent and --model exclude each other: an agent runs on its own model.');
+  if (flags.write === true && client.files === undefined)
+    throw usageError(`${client.title} has no configuration file: it is configured by the environment.`, 'Leave --write out.');
+  if (flags.mcp === true && client.takesMcp !== true)
+    throw usageError(
+      `--mcp is not available for ${client.title}.`,
+      `It is for ${clients.flatMap(({ id, takesMcp }) => (takesMcp === true ? id : [])).join(' and ')}; others: docs/guide/mcp.md.`,
+    );
+}
+
+async function mergeAll(files: readonly ClientFile[]): Promise<{ file: string; text: string }[]> {
+  return Promise.all(
+    files.map(async (one) => {
+      try {
+        return { file: one.file, text: await mergeFile(await readConfig(one.file), one) };
+      } catch (error) {
+        if (!(error instanceof ShapeError)) throw error;
+        throw usageError(`${one.file} cannot be merged: ${error.message}.`, 'Run the command without --write and add the lines by hand.');
+      }
+    }),
+  );
+}
+
+interface Done {
+  readonly offer: Offer;
+  readonly former: string | undefined;
+  readonly token?: Result<'tokens.create'>;
+  readonly written: readonly WrittenFile[];
+}
+
+/** What to configure goes to standard output, sentences about it to standard error. */
+async function print(client: ConnectedClient, access: Access, done: Done, flags: CommonFlags & ConnectFlags, io: Io): Promise<void> {
+  const env = client.env?.(access) ?? {};
+  const files = await Promise.all((client.files?.(access, io) ?? []).map(async (one) => ({ file: one.file, text: await mergeFile('', one) })));
+  if (flags.output === 'json') {
+    const { token, former, written, offer } = done;
+    const config = { client: client.id, url: access.url, route: client.route, model: access.model, models: offer.models.map(({ id }) => id), env };
+    return printLine(
+      io.stdout,
+      JSON.stringify({ ...config, token: token ?? null, replaced: former !== undefined, files: written.length > 0 ? [] : files, written }),
+    );
+  }
+  say(client, done, io);
+  if (done.written.length > 0) return;
+  const variables = Object.entries(env).map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`);
+  const blocks = [
+    ...(variables.length > 0 ? [`# Environment of ${client.title}\n${variables.join('\n')}`] : []),
+    ...(variables.length > 0 ? [] : files.map(({ file, text }) => `# ${file}\n${text.trimEnd()}`)),
+  ];
+  printLine(io.stdout, blocks.join('\n\n'));
+}
+
+function say(client: ConnectedClient, { token, former, offer, written }: Done, io: Io): void {
+  const lines = [
+    token === undefined
+      ? `Nothing was created. ${former === undefined ? 'A token would be made' : `The token ${former} would be replaced`}.`
+      : `Token ${token.id}, scopes ${token.scopes.join(' ')}${token.expiresAt === undefined ? '' : `, expires ${renderTime(token.expiresAt)}`}${former === undefined ? '' : '; its former secret no longer works'}. The secret is not shown again.`,
+    ...written.map(({ file, backup }) => `Wrote ${file}${backup === undefined ? '' : `; what was there is in ${backup}`}.`),
+    ...(offer.leftOut > 0 ? [`${offer.leftOut} further models are not listed: \`gatehouse models list\` shows them.`] : []),
+    `Start: ${client.start}`,
+  ];
+  printLine(io.stderr, lines.join('\n'));
+}
+
+function listText({ output }: CommonFlags): string {
+  const rows = clients.map(({ id, title, route, files, takesMcp }) => ({ id, title, route, write: files !== undefined, mcp: takesMcp === true }));
+  if (output === 'json') return JSON.stringify(rows);
+  return renderTable(
+    ['Client', 'Name', 'Route', '--write', '--mcp'],
+    rows.map((row) => [row.id, row.title, row.route, row.write ? 'yes' : 'no', row.mcp ? 'yes' : 'no']),
+  );
+}
