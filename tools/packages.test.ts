@@ -1,0 +1,69 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { lookAtPackages, onDemand, readPackageSources } from './packages.ts';
+
+const root = join(import.meta.dirname, '..');
+const sources = readPackageSources(root);
+const Lock = z.looseObject({ packages: z.record(z.string(), z.looseObject({ dependencies: z.record(z.string(), z.string()).optional() })) });
+
+/** The lock file with one more package, which the server needs. */
+function withPackage(name: string, entry: object, neededBy = 'packages/server') {
+  const lock = Lock.parse(structuredClone(sources.lock));
+  const needing = lock.packages[neededBy];
+  if (needing === undefined) throw new Error(`the lock file has no ${neededBy}`);
+  needing.dependencies = { ...needing.dependencies, [name]: '1.0.0' };
+  lock.packages[`node_modules/${name}`] = { version: '1.0.0', ...entry };
+  return { ...sources, lock };
+}
+
+test('what is installed keeps the limits of packages, runs no script and has nothing known to be bad', () => {
+  const report = lookAtPackages(sources);
+  expect(report.wrong).toEqual([]);
+  expect(report.always).toBeGreaterThan(20);
+  expect(report.production).toBeGreaterThan(report.always);
+});
+
+test.each(Object.entries(onDemand))('%s is loaded on demand alone', (_group, members) => {
+  const files = globSync('packages/{server,cli}/src/**/*.ts', { cwd: root }).filter((path) => !path.endsWith('.test.ts'));
+  const text = files.map((path) => readFileSync(join(root, path), 'utf8')).join('\n');
+  for (const name of members) {
+    expect(text).toContain(`import('${name}')`);
+    expect(text).not.toMatch(new RegExp(`^(?:import|export) (?!type )[^;]*from '${name}`, 'm'));
+  }
+});
+
+describe('a lock file that is not right is caught', () => {
+  test('a new package with an install script', () => {
+    expect(lookAtPackages(withPackage('planted', { hasInstallScript: true })).wrong).toEqual([
+      'planted of production runs a script when it is installed',
+    ]);
+  });
+
+  test('a new tool with an install script that nobody refused', () => {
+    expect(lookAtPackages(withPackage('planted', { hasInstallScript: true, dev: true }, 'packages/testkit')).wrong).toEqual([
+      'planted has an install script that package.json does not refuse',
+    ]);
+    const manifest = { allowScripts: { esbuild: true, bufferutil: false, 'utf-8-validate': false } };
+    expect(lookAtPackages({ ...sources, manifest }).wrong).toEqual([
+      'esbuild has an install script that package.json does not refuse',
+      'package.json lets esbuild run its install script',
+    ]);
+  });
+
+  test('a version that is known to be bad, wherever it lies', () => {
+    const nested = withPackage('ws/node_modules/debug', { version: '4.4.2' });
+    expect(lookAtPackages(nested).wrong).toEqual(['debug@4.4.2 is known to be bad: https://github.com/debug-js/debug/issues/1005']);
+  });
+
+  test('too many packages', () => {
+    const many = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`planted-${n}`, '1.0.0']));
+    const { lock } = withPackage('planted', { dependencies: many });
+    for (const name of Object.keys(many)) lock.packages[`node_modules/${name}`] = { version: '1.0.0' };
+    expect(lookAtPackages({ ...sources, lock }).wrong).toEqual([
+      expect.stringMatching(/^always loaded: 2\d\d packages, 60 are the limit$/),
+      expect.stringMatching(/^production: 2\d\d packages, 200 are the limit$/),
+    ]);
+  });
+});
