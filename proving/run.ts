@@ -12,6 +12,7 @@ import { proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
 import { doorProofs } from './run-doors.ts';
+import { exhaustionProofs } from './run-exhaustion.ts';
 import { hookProofs } from './run-hooks.ts';
 import { loadProofs } from './run-load.ts';
 import { ownerProofs } from './run-owners.ts';
@@ -73,6 +74,7 @@ const proofs: Proofs = {
       good: report.wrong.length === 0 && broken.wrong.length > 0,
     };
   },
+  ...exhaustionProofs({ seed, progress }),
   ...doorProofs({ seed, progress }),
   ...loadProofs({ seed, progress }),
   ...hookProofs({ seed, progress }),
