@@ -49,7 +49,17 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
     }
     case 'graph': {
       const graphId = await addGraphRun(db, n);
-      const change = { nodeId: 'only', state: 'running' as const, attempt: 1, runId: null, stepsJson: '[]', output: null, error: null, partial: 0 };
+      const change = {
+        nodeId: 'only',
+        state: 'running' as const,
+        attempt: 1,
+        runId: null,
+        stepsJson: '[]',
+        output: null,
+        error: null,
+        tainted: 0,
+        partial: 0,
+      };
       const numbers = { tokens: 7, costNano: 7, unpriced: 0, startedAtMs: atMs, deadlineMs: null, endedAtMs: null };
       const moved = { graphId, changes: [{ ...change, ...numbers }], inbox: [messageOf(`graph:${graphId}:ask`)] };
       return piece(kind, n, [['move', (on, claim) => on.write(moveGraphNodes, { claim, ...moved })]], [['close', closing(graphId)]]);
@@ -205,6 +215,7 @@ const endingOf = (runId: string): RunEnding => ({
   resultText: 'said',
   resultRefJson: null,
   telemetryJson: null,
+  tainted: 0,
   tokens: 3,
   costNano: 3,
   atMs,
@@ -251,6 +262,7 @@ async function addSend(db: Db, n: number): Promise<string> {
     id,
     mode: 'ping-pong',
     byAgent: false,
+    tainted: false,
     ...from,
     ...to,
     principalId,

@@ -17,6 +17,7 @@ import {
   linkCalls,
   markFirstCall,
   openIntent,
+  taintTurn,
 } from './features/turns/ledger-store.ts';
 import { type ModelCallRow, recordTurn, setReserve } from './features/turns/store.ts';
 import { appendAudit } from './kernel/db/audit.ts';
@@ -40,7 +41,7 @@ export const openDurableTurn = operation(
 
 /** What a turn did since the last one: a step, what is about to be done once, what came of it, and the calls that were made. */
 export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Checkpoint): Promise<boolean> => {
-  const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers } = input;
+  const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers, tainted } = input;
   const isHeld = await holdsWork(tx, claim);
   await book(tx, input, calls);
   if (!isHeld) return false;
@@ -49,6 +50,7 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
   if (intent !== undefined) await openIntent(tx, { ...intent, turnId });
   if (closed !== undefined) await closeIntent(tx, closed);
   if (steers !== undefined) await takeSteers(tx, steers);
+  if (tainted === true) await taintTurn(tx, turnId);
   if (parked === true) await countResume(tx, { workId: claim.id, change: -1 });
   if (wait !== undefined) await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
   return true;

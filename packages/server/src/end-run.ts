@@ -97,7 +97,7 @@ export async function killWithin(tx: Tx, { which, endReason, errorKind, told, at
       await keepDone(tx, row, left, { errorKind, atMs });
       await abandonTurn(tx, { turnId: left.turnId, atMs });
     }
-    const said = { summary: null, resultText: null, resultRefJson: null };
+    const said = { summary: null, resultText: null, resultRefJson: null, tainted: Number(left?.isTainted === true) };
     const closed = await endRun(tx, { runId: id, state: 'failed', endReason, errorKind, ...said, ...usageOf(left?.totals), atMs });
     if (closed !== undefined) ended.push(closed);
   }
@@ -137,6 +137,7 @@ async function keepDone(tx: Tx, row: RunRow, left: LeftTurn, { errorKind, atMs }
       createdAtMs: index === 0 ? startedAtMs : atMs,
     })),
     atMs,
+    tainted: left.isTainted,
   });
   await growUsage(tx, { ref: row.conversationRef, ...(await linkCalls(tx, { turnId, conversationRef: row.conversationRef })) });
 }

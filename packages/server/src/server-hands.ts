@@ -105,6 +105,7 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       env: options.env,
       agentOf: (agentId) => agents.find(agentId)?.config,
       isStopped,
+      taints: workspace.taints,
     }),
   );
   return { web, skills, mcp, workspace, approvals, shell, openedJail };

@@ -39,7 +39,7 @@ export async function createMemoryPart({ building, options, ...deps }: MemoryPar
   );
   return {
     methods: { ...memory.methods, ...life.methods },
-    tools: createMemoryTools({ methods: memory.methods, store: memory.api.store }),
+    tools: createMemoryTools({ methods: memory.methods, api: memory.api }),
     recall: life.recall,
     life: life.api,
   };

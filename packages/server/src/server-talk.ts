@@ -17,6 +17,7 @@ export function createTalk({ options, ...deps }: TeamsDeps) {
   const sessionSend = createSessionSend({
     ...deps,
     policy: config.security.agentToAgent,
+    isTainted: deps.isTainted,
     acceptSend,
     failSendWork,
     findTarget: createFindTarget({

@@ -12,6 +12,7 @@ import type { Db } from './kernel/db/db.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import type { WorkspaceRoom } from './features/workspace/api.ts';
 import type { Jail } from './kernel/jail.ts';
+import type { FileTaints } from './features/workspace/api.ts';
 import type { FenceLabel } from './runtime/fence.ts';
 import type { Tool } from './runtime/tool.ts';
 import type { ServerOptions } from './server-handle.ts';
@@ -44,6 +45,9 @@ export interface TeamsDeps {
   readonly identityOf: (tokenId: string) => Identity | undefined;
   /** Messages were stored. */
   readonly noticeMessages: () => void;
+  /** Whether turns of one of these conversations ever read text from outside. */
+  readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
+  readonly taints: FileTaints;
   readonly work: ModelWork;
   readonly media: MediaLibrary;
 }

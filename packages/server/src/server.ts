@@ -265,7 +265,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       ...shell.tools,
       ...web.tools,
       ...memory.tools,
-      ...createSessionTools(sessions.methods),
+      ...createSessionTools(sessions.methods, sessions.isTainted),
       background.tool,
       ...(overrides.tools ?? []),
     ],
@@ -283,6 +283,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       log: log.module('turns'),
       inspect: injections.inspect,
       hideSecrets: options.redactor.hide,
+      keptFile: workspace.taints.mark,
     }),
   );
   const turns = createTurns({
@@ -380,6 +381,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     },
     jail: openedJail,
     room: workspace.room,
+    isTainted: sessions.isTainted,
+    taints: workspace.taints,
     knowsModel: (name) => models.resolve(name) !== undefined,
     fence: fence.wrap,
     identityOf,

@@ -66,6 +66,8 @@ import { searchOperations } from './features/sessions/search-store.ts';
 import { sessionOperations } from './features/sessions/store.ts';
 import { skillMigrations } from './features/skills/migrations.ts';
 import { skillOperations } from './features/skills/store.ts';
+import { workspaceMigrations } from './features/workspace/migrations.ts';
+import { fileTaintOperations } from './features/workspace/taint-store.ts';
 import { tokenMigrations } from './features/tokens/migrations.ts';
 import { tokenOperations } from './features/tokens/store.ts';
 import { turnMigrations } from './features/turns/migrations.ts';
@@ -143,6 +145,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   finishOccurrence,
   readUnfinished,
   ...skillOperations,
+  ...fileTaintOperations,
   ...tokenOperations,
   ...approvalOperations,
   ...auditOperations,
@@ -203,6 +206,7 @@ export const migrations: readonly Migration[] = [
   ...memoryLifeMigrations,
   ...agentMigrations,
   ...skillMigrations,
+  ...workspaceMigrations,
   ...tokenMigrations,
   ...inboxMigrations,
   ...graphMigrations,

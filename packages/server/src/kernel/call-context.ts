@@ -19,6 +19,8 @@ export interface AgentCaller {
   readonly principalId: string;
   /** The conversation whose turn it is. */
   readonly conversationRef: string;
+  /** Whether the model that makes the call has read text from outside by now; absent only of callers that tests make. */
+  readonly tainted?: () => boolean;
   /** The turn that makes the call; absent only of callers that tests make. */
   readonly turn?: CallingTurn;
 }
@@ -62,6 +64,11 @@ export interface CallContext {
 /** Whether a call reaches what belongs to anybody: an administrator's own, not that of an agent which works for one. */
 export function isAdmin({ agentCaller, identity }: CallContext): boolean {
   return agentCaller === undefined && allows(identity.scopes, 'admin');
+}
+
+/** Whether the words of a call may be those of somebody outside: of an agent that has read such text. */
+export function isTaintedCall({ agentCaller }: CallContext): boolean {
+  return agentCaller?.tainted?.() === true;
 }
 
 /** Who owns what a call makes, and whose things it means: of an agent's call, whoever the agent works for. */

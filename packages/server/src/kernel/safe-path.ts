@@ -154,12 +154,15 @@ export async function openInside(root: string, relative: string): Promise<FileHa
   });
 }
 
-/** Size in bytes and time of the last change of a file that `openInside` would open; undefined for everything else. */
-export async function statInside(root: string, relative: string): Promise<{ readonly size: number; readonly mtimeMs: number } | undefined> {
+/** Size in bytes and times of the last change, of data and of anything, of a file that `openInside` would open; undefined for everything else. */
+export async function statInside(
+  root: string,
+  relative: string,
+): Promise<{ readonly size: number; readonly mtimeMs: number; readonly ctimeMs: number } | undefined> {
   try {
     await using handle = await openInside(root, relative);
-    const { size, mtimeMs } = await handle.stat();
-    return { size, mtimeMs };
+    const { size, mtimeMs, ctimeMs } = await handle.stat();
+    return { size, mtimeMs, ctimeMs };
   } catch (error) {
     if (error instanceof AppError && error.code === 'not_found') return undefined;
     throw error;

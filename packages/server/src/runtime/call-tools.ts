@@ -27,6 +27,8 @@ export interface CallToolsDeps extends RunToolDeps {
   readonly hideSecrets?: (text: string) => string;
   /** Stands before each call that policy allows; see `createToolGate`. */
   readonly gate?: ToolGate;
+  /** Told where the text in a file came from that a result was off-loaded to. */
+  readonly keptFile?: (input: TurnInput, path: string, tainted: boolean, content: string) => Promise<void>;
   /** Told of each call as it begins; undefined, and nothing more to tell, while nobody looks on. */
   readonly activity?: ToolActivity;
 }
@@ -96,22 +98,29 @@ async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall, befor
 /** A result as the model reads it and as it is stored: without secrets, bounded, and fenced where it is from outside. */
 async function toText(deps: CallToolsDeps, run: ToolRun, call: ToolCall, result: ToolResult): Promise<string> {
   const content = result.content.toWellFormed();
-  const { shown, pointer } = await boundResult(deps, run, call, deps.hideSecrets?.(content) ?? content);
+  const { shown, pointer } = await boundResult(deps, run, call, { content: deps.hideSecrets?.(content) ?? content, outside: result.outside });
   const behind = (text: string) => (pointer === undefined ? text : `${text}\n${pointer}`);
   if (result.outside === undefined) return behind(shown);
   const { agentId, traceId } = run.input;
   deps.inspect?.(shown, { source: 'tool_output', principalId: `tool:${call.name}`, agentId, traceId });
   // The marker is stored with the message, so that the text is the same whenever the conversation is sent again.
-  return behind(deps.fence.wrap(shown, { source: result.outside.source }, deps.fence.newMarker()));
+  return behind(deps.fence.wrap(shown, result.outside, deps.fence.newMarker()));
 }
 
 /** A long result goes to a file that the model can read on in, when it has the tool for that; without it the middle is lost. */
-async function boundResult(deps: CallToolsDeps, run: ToolRun, call: ToolCall, content: string): Promise<{ shown: string; pointer?: string }> {
+async function boundResult(
+  deps: CallToolsDeps,
+  run: ToolRun,
+  call: ToolCall,
+  { content, outside }: { readonly content: string; readonly outside: ToolResult['outside'] },
+): Promise<{ shown: string; pointer?: string }> {
   const { input } = run;
   // What was read from a file has its rest there already.
   if (call.name !== fileReader && content.length > offLoadFrom(input.models) && findTool(run, fileReader) !== undefined) {
     try {
-      return await offLoad(input, content);
+      const { path, kept, ...bounded } = await offLoad(input, content);
+      await deps.keptFile?.(input, path, outside !== undefined && outside.clean !== true, kept);
+      return bounded;
     } catch (error) {
       deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: call.name, error }, 'a large result could not be off-loaded');
     }
@@ -167,9 +176,9 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
       signal,
       failed,
       nested: (name, nestedArgs, until) => (nested ??= nestedFor(deps, run, call, results))(name, nestedArgs, until),
-      tainted: () => isTainted([...before(), ...results], input.system, input.agent.approvals),
+      tainted: () => isTainted([...before(), ...results], input),
       ...(run.used !== undefined && { used: run.used }),
-      toText: (late) => toText(deps, run, call, { ...late, outside: late.outside ?? { source: `tool ${tool.name}` } }),
+      toText: (late) => toText(deps, run, call, { ...late, outside: late.outside ?? { source: `tool ${tool.name}`, clean: true } }),
     });
     outcome = result.isPromoted === true ? 'background' : result.isError === true ? 'error' : 'ok';
     return result;

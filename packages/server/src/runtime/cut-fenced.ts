@@ -51,3 +51,6 @@ export function cutInsideFences(text: string, kept: number): string {
     return least < leastBody ? leftOut : `${opening}${cutMiddle(body, least)}${closing}`;
   });
 }
+
+/** The text with what is from outside, but without the lines around it. */
+export const unfenced = (text: string) => (text.includes('<<<UNTRUSTED-TEXT ') ? text.replaceAll(wholeFence, '$3') : text);

@@ -2,7 +2,12 @@ import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { foldText, hiddenCharacters } from './hidden-text.ts';
 
 /** Where fenced text comes from, as shown to the model in the opening line: `source`, and what else helps to judge it. */
-export type FenceLabel = Readonly<Record<string, string>> & { readonly source: string };
+export interface FenceLabel {
+  readonly source: string;
+  /** The text goes back to the owner, or to turns that read nothing from outside: it is data, but taints nobody. */
+  readonly clean?: boolean;
+  readonly [attribute: string]: string | boolean | undefined;
+}
 
 /**
  * Encloses text that did not come from the operator between two lines that carry a marker which its author cannot
@@ -25,7 +30,8 @@ export function createFence({ key }: { readonly key: Uint8Array }): Fence {
   const markerOf = (text: string) => createHmac('sha256', markerKey).update(text).digest('hex').slice(0, 32);
   return {
     wrap(text, label, marker) {
-      const attributes = printLabel(label);
+      // What is put around text from outside never makes it clean.
+      const attributes = `${label.clean === true && !holdsTaint(text) ? cleanMark : ''}${printLabel(label)}`;
       const id = marker ?? markerOf(`${attributes}\0${text}`);
       const body = neutralize(text);
       // Only a stored marker can be known to the text that it encloses.
@@ -36,8 +42,24 @@ export function createFence({ key }: { readonly key: Uint8Array }): Fence {
 }
 
 const word = 'UNTRUSTED-TEXT';
-/** The opening line of a fence up to its source, which is group 1. */
-export const fenceOpening = new RegExp(`<<<${word} [0-9a-f]{32}(?: source="([^"\\n]*)")?`, 'g');
+/** Directly behind the marker, where no label can put anything and no enclosed text can write. */
+const cleanMark = ' provenance="clean"';
+/** The opening line of a fence up to its source, which is group 2; group 1 when its text is clean. */
+export const fenceOpening = new RegExp(`<<<${word} [0-9a-f]{32}(${cleanMark})?(?: source="([^"\\n]*)")?`, 'g');
+
+/** Whether text from outside is fenced in here; `counts` may leave sources out. */
+export function holdsTaint(text: string, counts: (source: string) => boolean = () => true): boolean {
+  if (!text.includes(word)) return false;
+  for (const [, clean, source = ''] of text.matchAll(fenceOpening)) if (clean === undefined && counts(source)) return true;
+  return false;
+}
+
+/** Whether a fence of such a source is in here, whatever its text is. */
+export function holdsSource(text: string, isMeant: (source: string) => boolean): boolean {
+  if (!text.includes(word)) return false;
+  for (const [, , source = ''] of text.matchAll(fenceOpening)) if (isMeant(source)) return true;
+  return false;
+}
 // The note put in place of an imitation begins with a bracket, so that nothing can reach across it.
 const imitation = /<<[^\n<>[]{0,40}?untrusted|untrusted[\p{Pd}_]{1,4}text/iu;
 /** Nearly all text is plain ASCII without the word and passes here. */
@@ -77,7 +99,7 @@ const plainValue = /^[\w .,:;/?&=%@+#()~-]*$/;
 function printLabel(label: FenceLabel): string {
   let printed = '';
   for (const [name, value] of Object.entries(label)) {
-    printed += ` ${name.replace(/[^a-z_-]/gi, '')}="${cleanValue(value)}"`;
+    if (typeof value === 'string') printed += ` ${name.replace(/[^a-z_-]/gi, '')}="${cleanValue(value)}"`;
   }
   return printed;
 }

@@ -32,7 +32,8 @@ const maxCalls = 10_000;
  */
 export function createNestedCall(deps: NestedDeps, outer: ToolCall): NestedCall {
   const read: ModelMessage[] = [];
-  const sources = new Set<string>();
+  /** Whether all that came of a source is clean. */
+  const sources = new Map<string, boolean>();
   let room = maxReadCharacters;
   let calls = 0;
   const message = (content: string): ModelMessage => ({ role: 'tool', content, toolCallId: outer.id, toolName: outer.name });
@@ -43,17 +44,18 @@ export function createNestedCall(deps: NestedDeps, outer: ToolCall): NestedCall 
     calls += 1;
     if (calls > maxCalls) return { content: `Not run: "${outer.name}" made ${maxCalls} calls, which is as many as it may`, isError: true };
     const call: ToolCall = { id: `${outer.id}.${calls}`, name, arguments: JSON.stringify(args) };
-    const taints = [...sources].map((source) => message(deps.fence.wrap('', { source })));
+    const taints = [...sources].map(([source, clean]) => message(deps.fence.wrap('', { source, clean })));
     const result = await deps.run(call, { read, taints }, signal);
     const wellFormed = result.content.toWellFormed();
     const content = deps.hideSecrets?.(wellFormed) ?? wellFormed;
     if (result.outside !== undefined) {
       deps.inspect(content);
-      sources.add(result.outside.source);
+      const { source, clean = false } = result.outside;
+      sources.set(source, clean && sources.get(source) !== false);
       // A file may hold what the script wrote into it a moment ago: an address in it was given by nobody.
       if (tool?.risk === 'outward' && content.length <= room) {
         room -= content.length;
-        read.push(message(deps.fence.wrap(content, { source: result.outside.source })));
+        read.push(message(deps.fence.wrap(content, { source, clean })));
       }
     }
     return { ...result, content };

@@ -28,6 +28,9 @@ export function offLoadFrom(models: readonly Pick<ModelInfo, 'contextWindow'>[])
 export interface OffLoaded {
   /** Its two ends. */
   readonly shown: string;
+  readonly path: string;
+  /** What the file holds. */
+  readonly kept: string;
   /** Where the rest is; stands behind the fence, because it is ours. */
   readonly pointer: string;
 }
@@ -44,6 +47,8 @@ export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' |
   );
   const lines = kept.split('\n').length;
   return {
+    path,
+    kept,
     shown: cutMiddle(content, Math.min(shownCharacters, offLoadFrom(input.models))),
     pointer: `[${content.length} characters in all, in ${lines} lines of the file ${path}: open what you need of it with "${fileReader}", offset and limit]`,
   };

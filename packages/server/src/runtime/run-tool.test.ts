@@ -76,7 +76,7 @@ describe('a long call', () => {
     work.resolve({ content: 'all green' });
     const end = await begun[0]?.end();
     expect(end?.outcome).toBe('ok');
-    expect(end?.content).toMatch(/^<<<UNTRUSTED-TEXT \w+ source="tool slow">>>\nall green\n/);
+    expect(end?.content).toMatch(/^<<<UNTRUSTED-TEXT \w+ provenance="clean" source="tool slow">>>\nall green\n/);
     expect(clock.pending()).toBe(0);
   });
 

@@ -1,3 +1,4 @@
+import type { CallContext } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { ToolCall } from '../llm/model.ts';
 import type { BackgroundTasks, TaskOutcome } from './background.ts';
@@ -69,7 +70,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
     callTool: (name, nestedArgs) => invocation.nested(name, nestedArgs, controller.signal),
     tainted: invocation.tainted,
     ...(invocation.used !== undefined && { used: invocation.used }),
-    call: { ...input.call, signal: controller.signal },
+    call: callOf(input.call, controller.signal, invocation.tainted),
     signal: controller.signal,
   };
   const work = settle(tool, args, context, invocation.failed);
@@ -117,6 +118,11 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
     return { content: `"${tool.name}" took long and was stopped, because it could not be recorded as a task${uncertain}`, isError: true };
   }
   return { content: goesOn(invocation, task.taskId, afterMs), isPromoted: true };
+}
+
+function callOf(call: CallContext, signal: AbortSignal, tainted: () => boolean): CallContext {
+  const { agentCaller } = call;
+  return { ...call, signal, ...(agentCaller !== undefined && { agentCaller: { ...agentCaller, tainted } }) };
 }
 
 async function settle(tool: Tool, args: unknown, context: ToolContext, failed: (error: unknown) => ToolResult): Promise<ToolEnd> {

@@ -47,6 +47,7 @@ describe('a turn', () => {
     const { sink, text } = collectingSink();
     const result = await run(turnInput({ agent: { temperature: 0.5, cacheRetention: 'long' }, maxTokens: 77 }), sink);
     expect(result).toEqual({
+      tainted: false,
       finishReason: 'stop',
       text: 'Hello "you"\n and you',
       messages: [{ role: 'assistant', content: 'Hello "you"\n and you' }],

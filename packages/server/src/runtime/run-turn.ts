@@ -11,6 +11,7 @@ import { callIdsOf, divideCalls, toolsBeside } from './client-tools.ts';
 import { createFitContext } from './context-window.ts';
 import { createLoopDetector } from './loop-detection.ts';
 import { createPlanCall } from './plan-call.ts';
+import { isTainted } from './taint.ts';
 import { toolSpec } from './tool-spec.ts';
 import type { Tool, TurnUse } from './tool.ts';
 import { totalCost } from '../llm/price.ts';
@@ -272,7 +273,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     }
     // What it began and nobody was told comes back into the conversation by itself.
     if (end === turnEnds.stop && input.background !== undefined && deps.background?.isPending(input) === true) end = turnEnds.backgroundPending;
-    return toResult(progress, end);
+    return toResult(input, progress, end);
   };
 }
 
@@ -309,7 +310,7 @@ function progressFrom(past: TurnPast | undefined, model: ModelInfo): Progress {
   return { added: [...messages], texts, calls: [], thinking: [], steps, leftOut: 0, usedTokens, model };
 }
 
-function toResult(progress: Progress, end: TurnEnd): TurnResult {
+function toResult(input: TurnInput, progress: Progress, end: TurnEnd): TurnResult {
   return {
     finishReason: end.finishReason,
     text: progress.texts.join(betweenTexts),
@@ -318,6 +319,7 @@ function toResult(progress: Progress, end: TurnEnd): TurnResult {
     steps: progress.steps,
     ...(progress.leftOut > 0 && { leftOut: progress.leftOut }),
     model: progress.model,
+    tainted: isTainted(input.messages, input) || isTainted(progress.added, input),
     ...(progress.told !== undefined && { told: progress.told }),
     ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),
     ...(progress.thinking.length > 0 && { thinking: progress.thinking }),

@@ -1,7 +1,7 @@
 import { parseJson } from '../kernel/json.ts';
 import type { ModelMessage } from '../llm/model.ts';
 import { wholeFence } from './cut-fenced.ts';
-import { fenceOpening } from './fence.ts';
+import { fenceOpening, holdsSource, holdsTaint } from './fence.ts';
 import type { Tool } from './tool.ts';
 import type { TurnInput } from './turn.ts';
 
@@ -10,12 +10,18 @@ const workspaceSource = /^(?:workspace file\b|command output$)/;
 /** Sources of fences that hold what the owner told or was told before: words of the model among them. */
 const recalledSource = /^(?:memory|conversations|earlier messages of this conversation|notes on this conversation)$/;
 
-/** Whether the model has read text that did not come from the operator or from the person it works for. */
-export function isTainted(messages: readonly ModelMessage[], system: readonly string[], options: { readonly trustWorkspace: boolean }): boolean {
-  const counts = (source: string) => !(options.trustWorkspace && workspaceSource.test(source));
+/** What taints a turn beside its messages. */
+export interface TaintView extends Pick<TurnInput, 'system' | 'taintedBefore'> {
+  readonly agent: { readonly approvals: { readonly trustWorkspace: boolean } };
+}
+
+/** Whether the model has read text from outside: text that is neither the operator's, nor of the person it works for, nor made of such text alone. */
+export function isTainted(messages: readonly ModelMessage[], { system, agent, taintedBefore }: TaintView): boolean {
+  if (taintedBefore === true) return true;
+  const counts = (source: string) => !(agent.approvals.trustWorkspace && workspaceSource.test(source));
   return (
-    messages.some((message) => holdsFile(message) || textsOf(message).some((text) => holdsFence(text, counts))) ||
-    system.some((text) => holdsFence(text, counts))
+    messages.some((message) => holdsFile(message) || textsOf(message).some((text) => holdsTaint(text, counts))) ||
+    system.some((text) => holdsTaint(text, counts))
   );
 }
 
@@ -25,7 +31,7 @@ export function reachesPrivate({ tools, messages, system }: Pick<TurnInput, 'too
     messages.length > 1 ||
     tools.some((tool) => tool.readsPrivate ?? tool.risk === 'read') ||
     system.some((text) => text.includes('USER.md')) ||
-    messages.some((message) => textsOf(message).some((text) => holdsFence(text, (source) => recalledSource.test(source))))
+    messages.some((message) => textsOf(message).some(isRecalled))
   );
 }
 
@@ -50,10 +56,7 @@ function holdsFile(message: ModelMessage): boolean {
   return message.role === 'user' && message.parts?.some((part) => part.type !== 'text') === true;
 }
 
-function holdsFence(text: string, counts: (source: string) => boolean): boolean {
-  for (const [, source = ''] of text.matchAll(fenceOpening)) if (counts(source)) return true;
-  return false;
-}
+const isRecalled = (text: string) => holdsSource(text, (source) => recalledSource.test(source));
 
 /**
  * Whether the address stands word for word in what somebody else said before the model did: in a message of a user, or
@@ -75,7 +78,7 @@ function fencedPart(text: string): string {
 }
 
 function withoutRecalled(text: string): string {
-  return text.replaceAll(wholeFence, (fence) => (holdsFence(fence, (source) => recalledSource.test(source)) ? '' : fence));
+  return text.replaceAll(wholeFence, (fence) => (isRecalled(fence) ? '' : fence));
 }
 
 /** The text of the call writes some characters in several ways; its strings do not. */

@@ -60,17 +60,18 @@ export function createToolGate({ findRule, mode, ask, insteadOfAsking }: ToolGat
     if (denied !== undefined) return Promise.resolve(denied);
     const rule = findRule(call);
     const mustAsk = tool.mustAsk?.(args);
-    if (tool.risk === 'read' && rule === undefined && mustAsk === undefined) return undefined;
+    const isReading = tool.risk === 'read' || tool.onlyReads?.(args) === true;
+    if (isReading && rule === undefined && mustAsk === undefined) return undefined;
 
-    const action = rule?.action ?? (tool.risk === 'read' ? 'auto' : mode);
+    const action = rule?.action ?? (isReading ? 'auto' : mode);
     if (action === 'deny') return refuse(`The operator's rules refuse this call of "${tool.name}"`);
-    const tainted = () => isTainted([...call.before(), ...call.results], turn.system, turn.agent.approvals);
+    const tainted = () => isTainted([...call.before(), ...call.results], turn);
     if (action === 'ask' && rule !== undefined) return insteadOfAsking?.(call, rule.name) ?? ask(call, { reason: rule.name, tainted: tainted() });
 
     const reason =
       mustAsk ??
       (action === 'ask' ? 'approvals.mode' : undefined) ??
-      (rule?.tainted !== true && reachesPrivate(turn) && tainted() && hasEffect(tool, args, call.before()) ? taintedReason : undefined);
+      (rule?.tainted !== true && reachesPrivate(turn) && tainted() && !isReading && hasEffect(tool, args, call.before()) ? taintedReason : undefined);
     if (reason === undefined) return undefined;
     const instead = insteadOfAsking?.(call, reason);
     if (instead !== undefined) return instead;

@@ -29,7 +29,7 @@ export interface ToolContext {
   readonly callId: string;
   /** Runs a further tool of the turn as the model's own calls are run; the result is whole and not fenced. See `createNestedCall`. */
   readonly callTool: (name: string, args: unknown) => Promise<ToolResult>;
-  /** Whether the model has read text from outside by now: what it asks others to do counts as such text then. */
+  /** Whether the model has read text from outside by now: what it asks others to do counts as such text then. Features find it in `call`. */
   readonly tainted: () => boolean;
   /** What the turn has used by now; absent where it is not counted. */
   readonly used?: () => TurnUse;
@@ -39,10 +39,11 @@ export interface ToolContext {
 }
 
 export interface ToolResult {
-  /** What the model reads. `outside: true` text is fenced by the loop before it is shown to the model. */
+  /** What the model reads; with `outside`, the loop fences it. */
   readonly content: string;
   readonly isError?: boolean;
-  readonly outside?: { readonly source: string };
+  /** `clean`: data, but neither from outside nor made of such text. */
+  readonly outside?: { readonly source: string; readonly clean?: boolean };
   /** Tools that the model may call from its next step on. */
   readonly loads?: readonly Tool[];
 }
@@ -71,6 +72,8 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   readonly destination?: (args: z.output<Args>) => ToolDestination;
   /** Why this very call must be approved whatever the rules say. */
   readonly mustAsk?: (args: z.output<Args>) => string | undefined;
+  /** Whether this very call of a tool that can change something only looks. */
+  readonly onlyReads?: (args: z.output<Args>) => boolean;
   /** What the agent must be allowed to set going; asked for at the gate of every call. */
   readonly capability?: Capability;
   /** May go on in the background when it takes longer than `agents.<id>.background.afterMs`. */

@@ -20,6 +20,8 @@ export interface TurnInput {
   readonly messages: readonly ModelMessage[];
   /** The first of `messages` as a caller sent them that keeps the conversation itself: all of it goes to the model, or nothing does. Without what was put in front. */
   readonly whole?: readonly ModelMessage[];
+  /** What was said before was made of text from outside, also where the messages do not show it any more. */
+  readonly taintedBefore?: boolean;
   /** Already filtered by policy. */
   readonly tools: readonly Tool[];
   /** Tools that the caller runs itself: a call of one ends the turn with `clientCalls`. They stand before a tool of the agent with the same name. */
@@ -135,6 +137,8 @@ export interface TurnResult {
   readonly model: ModelInfo;
   /** Tasks whose results are among `messages`. */
   readonly told?: readonly string[];
+  /** The model had read text from outside, so that what it said counts as such text for others. */
+  readonly tainted: boolean;
   /** Of a failed turn. */
   readonly failure?: TurnFailure;
 }

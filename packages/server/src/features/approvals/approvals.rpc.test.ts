@@ -470,15 +470,25 @@ test('a page that was read in the turn, or earlier in the conversation, makes a 
   expect(count('change')).toBe(2);
 });
 
-test('what is remembered makes a change ask', async () => {
+test('what a clean turn remembered makes no change ask; what was remembered after text from outside does', async () => {
   const { server, turn, waiting, count } = await start();
+  const about = (sessionKey: string, script: number) => ({ sessionKey, message: `Follow script ${script}: which tea do script lovers drink?` });
   await server.client.call('memory.store', { content: 'Script lovers drink green tea', agentId: 'default' });
-  const running = turn([[['change', {}]]], { sessionKey: 'ada:memory', message: 'Follow script 0: which tea do script lovers drink?' });
+  await turn([[['change', {}]]], about('ada:clean', 0));
+  expect(count('change')).toBe(1);
+
+  const storing = turn([[['page', {}]], [['memory_store', { content: 'Script lovers drink tea of the shop at evil.example' }]]], {
+    sessionKey: 'ada:page',
+  });
+  await waiting();
+  await server.client.call('admin.approval.resolveAll', { approved: true });
+  await storing;
+  const running = turn([[['change', {}]]], about('ada:memory', 2));
   const [request] = await waiting();
   expect(request).toMatchObject({ trustLevel: 'tainted' });
   await server.client.call('admin.approval.resolveAll', { approved: false });
   await running;
-  expect(count('change')).toBe(0);
+  expect(count('change')).toBe(1);
 });
 
 test('files of the workspace count unless the agent is told to trust them, and a rule may let a tainted call pass', async () => {

@@ -14,6 +14,8 @@ export interface PreparedContext {
   readonly tokens: number;
   /** Some messages that the model no longer sees have no summary yet. */
   readonly behind: boolean;
+  /** Turns had read text from outside that `messages` need not show. */
+  readonly tainted: boolean;
 }
 
 /** Whose context it is. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { Fence } from '../../runtime/fence.ts';
+import { type Fence, holdsTaint } from '../../runtime/fence.ts';
 import { toModelMessage, decodeAttachments } from '../../runtime/stored-message.ts';
 import { rememberTokens } from '../../runtime/message-tokens.ts';
 import type { ModelMessage } from '../../llm/model.ts';
@@ -65,7 +65,12 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
     const tokens = Math.floor(room * shares.recall);
     const length = Math.min(longestExcerpt, Math.floor((tokens * 3) / 2));
     const about = { conversationId: seen.conversationId, from: seen.floor + 1, to: seen.cutSeq };
-    return renderExcerpts(await db.read(findExcerpts, { ...about, words, limit: mostExcerpts, length }), tokens, fence);
+    return renderExcerpts(
+      await db.read(findExcerpts, { ...about, words, limit: mostExcerpts, length }),
+      tokens,
+      fence,
+      !seen.tainted && !holdsTaint(seen.prefix),
+    );
   }
 
   /** Counts as one compaction whatever it adds, also when it does not come to its end. */
@@ -98,7 +103,7 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
     async prepare({ ref, room: given, question }) {
       const room = Math.max(leastRoom, given);
       let seen = await see(ref, room);
-      if (seen === undefined) return { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false };
+      if (seen === undefined) return { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false, tainted: false };
       if (!seen.whole || seen.prefixTokens + sumTokens(seen.rows) > room * shares.full) {
         const { rows } = seen;
         seen = await placing.move(seen, (covered) => chooseCut(rows, covered, room), { ref, room, renew: seen.prefixTokens > room * shares.tail });
@@ -170,5 +175,12 @@ function toPrepared(seen: Seen): PreparedContext {
     if (row.attachmentsJson !== null) attached.push({ index: messages.length, attachments: decodeAttachments(row.attachmentsJson) });
     messages.push(message);
   }
-  return { messages, attached, hasNotes: seen.prefix !== '', tokens: seen.prefixTokens + sumTokens(seen.rows), behind: seen.behind };
+  return {
+    messages,
+    attached,
+    hasNotes: seen.prefix !== '',
+    tokens: seen.prefixTokens + sumTokens(seen.rows),
+    behind: seen.behind,
+    tainted: seen.tainted,
+  };
 }

@@ -40,7 +40,7 @@ export function createPlacing({ db, clock, fence }: { readonly db: Db; readonly 
         const former = roots.find((node) => node.stopgap === 1 && node.toSeq <= cutSeq);
         const stopgap = to < cutSeq ? stopgapOf(seen.rows, { from: to + 1, to: cutSeq }, former, room * shares.notes * 0.5, clock.now()) : null;
         const nodes = stopgap === null ? notes : [...notes, stopgap];
-        const { prefix, prefixTokens } = renderPrefix(nodes, Math.floor(room * shares.notes), fence);
+        const { prefix, prefixTokens } = renderPrefix(nodes, Math.floor(room * shares.notes), fence, !seen.tainted);
         const from = { cutSeq: seen.cutSeq, floor, covered };
         const moved = await db.write(moveCut, { ref, from, cutSeq, prefix, prefixTokens, stopgap, atMs: clock.now() });
         if (moved) {

@@ -1,5 +1,6 @@
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 import { countTokens } from '../../llm/count-tokens.ts';
+import { holdsTaint } from '../../runtime/fence.ts';
 import { countMessage } from '../../runtime/message-tokens.ts';
 import { toModelMessage } from '../../runtime/stored-message.ts';
 import type { MessageRow } from '../sessions/api.ts';
@@ -15,7 +16,7 @@ export interface SummaryNode {
   readonly toSeq: number;
   readonly tokenCount: number;
   readonly content: string;
-  /** `wrapped` covers what came from outside: tool results and attachments. */
+  /** `wrapped`: made of messages that hold text from outside, or attachments. */
   readonly taint: 'clean' | 'wrapped';
   /** `provider/model`, or `truncation`. */
   readonly model: string;
@@ -26,8 +27,8 @@ export interface SummaryNode {
 }
 
 /** `wrapped` as soon as one of the messages carries what came from outside. */
-export function taintOf(rows: readonly Pick<MessageRow, 'role' | 'attachmentsJson'>[]): SummaryNode['taint'] {
-  return rows.some((row) => row.role === 'tool' || row.attachmentsJson !== null) ? 'wrapped' : 'clean';
+export function taintOf(rows: readonly Pick<MessageRow, 'content' | 'attachmentsJson'>[]): SummaryNode['taint'] {
+  return rows.some((row) => row.attachmentsJson !== null || holdsTaint(row.content)) ? 'wrapped' : 'clean';
 }
 
 /** A message with its tokens, counted where it is read. */
@@ -48,6 +49,8 @@ export interface Head {
   readonly prefixTokens: number;
   /** A stopgap in the prefix waits for a summary. */
   readonly behind: boolean;
+  /** Turns since the last reset had read text from outside. */
+  readonly tainted: boolean;
 }
 
 const headByRef = query<
@@ -60,6 +63,7 @@ const headByRef = query<
     prefix: string | null;
     prefixTokens: number | null;
     behind: number | null;
+    taint: number;
   }
 >(({ db, p }) =>
   db
@@ -73,6 +77,7 @@ const headByRef = query<
       'context_state.prefix as prefix',
       'context_state.prefix_tokens as prefixTokens',
       'context_state.behind as behind',
+      'conversation.taint as taint',
     ])
     .where('conversation.ref', '=', p('ref')),
 );
@@ -80,12 +85,14 @@ const headByRef = query<
 async function readHead(tx: Tx, ref: string): Promise<Head | undefined> {
   const row = await tx.get(headByRef, { ref });
   if (row === undefined) return undefined;
+  const { taint, ...found } = row;
   return {
-    ...row,
+    ...found,
     cutSeq: Math.max(row.floor, row.cutSeq ?? 0),
     prefix: row.prefix ?? '',
     prefixTokens: row.prefixTokens ?? 0,
     behind: row.behind === 1,
+    tainted: taint === 2,
   };
 }
 

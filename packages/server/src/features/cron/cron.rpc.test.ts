@@ -193,7 +193,7 @@ test('an answer goes to the inbox, unless it says that there is nothing to tell;
   expect((await server.client.call('inbox.list', {})).messages.map(({ text }) => text)).toEqual(['Something happened.']);
   const { messages } = await server.client.call('session.history', { conversationRef: target.conversation.conversationRef });
   expect(messages).toHaveLength(1);
-  expect(messages[0]?.content).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="cron".*\nSomething happened\.\n<<<END/s);
+  expect(messages[0]?.content).toBe('Something happened.');
 });
 
 test('an event for the next heartbeat is handed over without a model call', async () => {

@@ -119,7 +119,7 @@ async function runTurn(
       origin: 'cron',
       target: deps.conversationOf(agent.id, work.principalId, { userId: 'cron', channelId: work.jobId }),
       message: payload.message,
-      ...(gate?.context !== undefined && { fenced: { text: gate.context, source: 'wake gate' } }),
+      ...(gate?.context !== undefined && { fenced: { text: gate.context, source: 'wake gate', clean: true } }),
       ...(payload.model !== undefined && { model: payload.model }),
       timeoutMs: payload.timeoutSeconds === undefined ? defaultTurnMs : payload.timeoutSeconds * 1000,
       ...(toolPolicy !== undefined && { toolPolicy: ToolPolicy.parse(toolPolicy) }),
@@ -151,8 +151,9 @@ export const unknownResult: RunResult = {
   reason: 'The daemon ended while it did what must not be repeated; how far it came is not known.',
 };
 
-function resultOfTurn({ finishReason, text, failure }: TurnOutcome): RunResult {
-  if (failure === undefined && finishReason !== 'aborted' && finishReason !== 'timeout') return { status: 'completed', text, dependency: 'success' };
+function resultOfTurn({ finishReason, text, failure, tainted }: TurnOutcome): RunResult {
+  if (failure === undefined && finishReason !== 'aborted' && finishReason !== 'timeout')
+    return { status: 'completed', text, tainted, dependency: 'success' };
   const reason = failure?.message ?? `The turn ended with ${finishReason}.`;
   const cause = failure?.cause === undefined ? {} : { cause: failure.cause };
   if (failure?.transient === true) return { status: 'failed', errorKind: 'dependency', reason, dependency: 'dependency_error', ...cause };
@@ -168,6 +169,7 @@ const StoredResult = z.object({
   errorKind: z.string().optional(),
   reason: z.string().optional(),
   text: z.string().optional(),
+  tainted: z.boolean().optional(),
   dependency: z.enum(['success', 'dependency_error']).optional(),
   cause: z.string().optional(),
 });

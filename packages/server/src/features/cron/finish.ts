@@ -1,5 +1,6 @@
 import type { CronCounter, CronDeliveryState, CronRunState } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
+import type { FenceLabel } from '../../runtime/fence.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { WorkClaim } from '../durable/api.ts';
 import type { SystemEvent } from '../heartbeat/api.ts';
@@ -41,12 +42,14 @@ export interface RunResult {
   /** To be told, if anybody is; `ours` was written by the owner of the job, anything else by a model or a script. */
   readonly text?: string;
   readonly ours?: boolean;
+  /** Whoever wrote it had read text from outside; unknown counts as such. */
+  readonly tainted?: boolean;
 }
 
 export interface FinishDeps {
   readonly defaultMaxErrors: number;
   readonly nowMs: number;
-  readonly fence: (text: string, label: { readonly source: string; readonly job: string }) => string;
+  readonly fence: (text: string, label: FenceLabel) => string;
 }
 
 const maxReason = 1000;
@@ -65,7 +68,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
   const ours = result.ours === true;
   const isTold = text !== '' && (ours || !silentToken.test(text));
   const isAsked = isDeliveryAsked(work);
-  const delivery = isAsked && isTold ? deliveryOf(work, policies.deliveryTarget, text, ours, deps) : undefined;
+  const delivery = isAsked && isTold ? deliveryOf(work, policies.deliveryTarget, { text, ours, clean: result.tainted === false }, deps) : undefined;
   const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isTold && result.status === 'completed';
   return {
     end: {
@@ -118,8 +121,7 @@ function alertOf({ executionId, agentId, jobName, principalId }: CronWork, { rea
 function deliveryOf(
   work: CronWork,
   target: CronWork['policies']['deliveryTarget'],
-  text: string,
-  ours: boolean,
+  { text, ours, clean }: { readonly text: string; readonly ours: boolean; readonly clean: boolean },
   { nowMs, fence }: FinishDeps,
 ): Pick<Finish, 'inbox' | 'conversation'> {
   const { executionId, agentId, jobName, policies } = work;
@@ -157,7 +159,7 @@ function deliveryOf(
         messages: [
           {
             role: 'assistant',
-            content: ours ? text : fence(text, { source: 'cron', job: jobName }),
+            content: ours ? text : fence(text, { source: 'cron', job: jobName, clean }),
             toolJson: null,
             attachmentsJson: null,
             createdAtMs: nowMs,

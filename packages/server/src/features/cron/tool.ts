@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallingTurn } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { fenceOpening } from '../../runtime/fence.ts';
+import { holdsTaint } from '../../runtime/fence.ts';
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
 import type { AgentsApi } from '../agents/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
@@ -165,6 +165,7 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
     risk: 'write',
     effect: 'once',
     timeoutMs: 30_000,
+    onlyReads: ({ action }) => reads.has(action),
     describe: (args) =>
       `jobs: ${args.action}${'name' in args ? ` ${JSON.stringify(args.name)}` : 'jobName' in args ? ` ${JSON.stringify(args.jobName)}` : ''}`,
     async run(args, context) {
@@ -211,7 +212,7 @@ const meaning = (nameOrId: string) => (isId.safeParse(nameOrId).success ? { jobI
 
 type Listed = ResultInput<'cron.list'>['jobs'][number];
 const textOf = ({ payload: what }: Listed): string => (what.kind === 'agent_turn' ? what.message : '');
-const isFenced = (job: Listed) => textOf(job).search(fenceOpening) !== -1;
+const isFenced = (job: Listed) => holdsTaint(textOf(job));
 
 function lineOf(job: Listed): string {
   const { lifecycle } = job;

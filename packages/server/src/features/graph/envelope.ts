@@ -20,7 +20,7 @@ export interface EnvelopeInput {
   readonly node: SpecNode;
   readonly variables: Readonly<Record<string, string>>;
   readonly upstream: ReadonlyMap<string, Upstream>;
-  /** Makes text of agents fit to be read by another. */
+  /** Makes what a node said fit to be read by another. */
   readonly fence: (text: string, nodeId: string) => string;
   /** What the author of the graph wrote, as agents are to read it: fenced when an agent wrote it. */
   readonly own: (text: string) => string;

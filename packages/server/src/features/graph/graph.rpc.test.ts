@@ -51,7 +51,7 @@ test.each(['http', 'websocket'] as const)('a graph is defined, started, looked a
     expect(view.stats.cost).toBeGreaterThan(0);
     // What one agent said reaches the other fenced.
     expect(asked[0]).toContain('Collect facts about tides.');
-    expect(asked[1]).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} source="sub-agent".*>>>\nTides come twice a day\.\n<<<END/s);
+    expect(asked[1]).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="sub-agent".*>>>\nTides come twice a day\.\n<<<END/s);
     expect(await call('graph.outputs', { graphId: 'Tides' })).toEqual({
       graphId,
       outputs: { research: 'Tides come twice a day.', report: 'REPORT' },

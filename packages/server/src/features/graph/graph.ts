@@ -13,6 +13,7 @@ import { createRunMethods } from './run-methods.ts';
 import { createGraphRunner, type RunnerDeps } from './runner.ts';
 import { createSavedMethods } from './saved-methods.ts';
 import { createStart, loadedMs, type StartDeps } from './start.ts';
+import { loadGraph } from './read-store.ts';
 import { pruneGraphs } from './store.ts';
 import { createSummarizeOutput } from './summary.ts';
 import { createTelling, maxTellAttempts, type TellDeps } from './tell.ts';
@@ -84,6 +85,11 @@ export function createGraphs(deps: GraphDeps): Graphs {
     ...createSavedMethods({ ...deps, admitChange }),
   };
 
+  async function isTainted(graphId: string): Promise<boolean> {
+    const found = await db.read(loadGraph, { id: graphId });
+    return found === undefined || found.nodes.some(({ tainted }) => tainted === 1);
+  }
+
   let isStopping = false;
   let pruning: Promise<void> = Promise.resolve();
   let cancelPrune = () => {};
@@ -104,7 +110,7 @@ export function createGraphs(deps: GraphDeps): Graphs {
 
   return {
     methods,
-    tools: [createPipelineTool({ methods, execute: start, authored: createAuthored(deps) })],
+    tools: [createPipelineTool({ methods, execute: start, authored: createAuthored(deps), isTainted })],
     stopping: () => runner.stopping(),
     async [Symbol.asyncDispose]() {
       isStopping = true;

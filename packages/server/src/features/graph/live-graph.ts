@@ -261,8 +261,8 @@ export class LiveGraph {
   }
 
   /** What one agent said, for another one to read. */
-  #fenced(text: string, from: string): string {
-    return this.#deps.fence(text, { source: 'sub-agent', from });
+  #fenced(text: string, from: string, clean: boolean): string {
+    return this.#deps.fence(text, { source: 'sub-agent', from, clean });
   }
 
   /** The words of the author, which are no orders when an agent wrote them that had read text from outside. */
@@ -301,7 +301,7 @@ export class LiveGraph {
 
   #host(): NodeHost {
     const { clock, subagents, db } = this.#deps;
-    const fence = (text: string, from: string) => this.#fenced(text, from);
+    const fence = (text: string, from: string, clean: boolean) => this.#fenced(text, from, clean);
     const own = (text: string) => this.#own(text);
     const common = {
       clock,
@@ -321,8 +321,9 @@ export class LiveGraph {
       taskOf: ({ spec }) => {
         const node = this.nodes.get(spec.id);
         const upstream = node === undefined ? new Map<string, Upstream>() : this.#upstream(node);
+        const said = (output: string, id: string) => fence(output, id, this.nodes.get(id)?.tainted === false);
         const envelope = (known: ReadonlyMap<string, Upstream>) =>
-          envelopeOf({ spec: this.spec, node: spec, variables: this.#variables, upstream: known, fence, own });
+          envelopeOf({ spec: this.spec, node: spec, variables: this.#variables, upstream: known, fence: said, own });
         const summarized = summarizedFor({ node: spec, upstream });
         return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(upstream, summarized).then(envelope);
       },

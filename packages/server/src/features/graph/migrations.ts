@@ -65,4 +65,6 @@ export const graphMigrations: readonly Migration[] = [
       `CREATE INDEX saved_graph_by_owner ON saved_graph (principal_id, label)`,
     ],
   },
+  // What ran before provenance was known counts as text from outside.
+  { id: '063-graph-node-taint', up: [`ALTER TABLE graph_node ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
 ];

@@ -15,6 +15,8 @@ export interface NodeNow {
   output: string | null;
   error: string | null;
   partial: boolean;
+  /** A run of it had read text from outside: what it says is such text for others. */
+  tainted: boolean;
   answer: NodeRow['answer'];
   answerText: string | null;
   tokens: number;
@@ -47,6 +49,7 @@ export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
     endedAtMs,
     done: stepsIn(row),
     partial: row.partial === 1,
+    tainted: row.tainted === 1,
     unpriced: row.unpriced === 1,
     progress: undefined,
     answered: undefined,
@@ -71,6 +74,7 @@ export function changeOf(node: NodeNow): NodeChange {
     endedAtMs,
     stepsJson: JSON.stringify(steps),
     partial: Number(node.partial),
+    tainted: Number(node.tainted),
     unpriced: Number(node.unpriced),
   };
 }

@@ -98,7 +98,7 @@ test('what an agent wrote that had read text from outside is no order to others'
     const text = JSON.stringify(body);
     if (!text.includes('Make a team')) return (asked.push(text), { text: 'PART' });
     const tools = (body as Asked).messages.filter(({ role }) => role === 'tool').length;
-    if (tools === 0) return { toolCalls: [{ id: 'h', name: 'sessions_history', arguments: '{}' }] };
+    if (tools === 0) return callOf({ action: 'list' });
     return tools === 1 ? callOf({ action: 'execute', label: 'Evil goal', nodes }) : { text: 'Done.' };
   });
   await server.client.call('agent.execute', { message: 'Hello' });

@@ -58,6 +58,8 @@ export interface NodeRow {
   readonly output: string | null;
   readonly error: string | null;
   readonly partial: number;
+  /** 1: a run of it had read text from outside. */
+  readonly tainted: number;
   /** Of an approval gate. */
   readonly answer: 'approved' | 'denied' | 'expired' | null;
   readonly answerText: string | null;

@@ -31,7 +31,8 @@ export interface NodeHost {
   readonly phase: (node: NodeNow, phase: Phase) => void;
   /** Everything that the agents of the node are told. */
   readonly taskOf: (node: NodeNow) => string | Promise<string>;
-  readonly fence: DriverInput['fence'];
+  /** Makes text of one agent fit to be read by another. */
+  readonly fence: (text: string, from: string, clean: boolean) => string;
   readonly own: DriverInput['own'];
   /** Starts a run, or finds the one that was started for the same step. */
   readonly start: (node: NodeNow, wish: Wish, key: string, conversationOf: string | undefined) => Promise<string>;
@@ -124,7 +125,7 @@ async function drive(node: NodeNow, work: RunWork | undefined, host: NodeHost, {
   const told = host.taskOf(node);
   // Nearly all are known at once, and the first runs share the commit then.
   const task = typeof told === 'string' ? told : await told;
-  const input: DriverInput = { node: node.spec, work, task, fence: host.fence, own: host.own };
+  const input: DriverInput = { node: node.spec, work, task, fence: (text, from) => host.fence(text, from, !node.tainted), own: host.own };
   for (;;) {
     const step = nextStep(input, node.done);
     if (step.kind !== 'run') await begun;
@@ -179,6 +180,7 @@ async function runOne(node: NodeNow, wish: Wish, key: string, before: string | u
     const cost = end.telemetry === undefined ? 0 : end.telemetry.costTotal;
     node.costNano += Math.round((cost ?? 0) * 1e9);
     node.unpriced ||= cost === null;
+    node.tainted ||= end.tainted;
     return saidOf(end);
   } catch (error) {
     // Neither what is left to another process nor a daemon that stops says anything of the node.

@@ -36,6 +36,7 @@ const nodeColumns = [
   'output',
   'error',
   'partial',
+  'tainted',
   'answer',
   'answer_text as answerText',
   'tokens',
@@ -82,6 +83,7 @@ const insertNode = query<{ graphId: string; nodeId: string; place: number }>(({ 
     output: null,
     error: null,
     partial: 0,
+    tainted: 0,
     answer: null,
     answer_text: null,
     tokens: 0,
@@ -161,6 +163,7 @@ export interface NodeChange extends Pick<
   | 'output'
   | 'error'
   | 'partial'
+  | 'tainted'
   | 'tokens'
   | 'costNano'
   | 'unpriced'
@@ -180,6 +183,7 @@ const changeNode = query<NodeChange & { graphId: string }>(({ db, sql, p }) =>
       output: p('output'),
       error: p('error'),
       partial: p('partial'),
+      tainted: p('tainted'),
       tokens: p('tokens'),
       cost_nano: p('costNano'),
       unpriced: p('unpriced'),
@@ -204,9 +208,24 @@ const ifRunning = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
 export async function changeNodes(tx: Tx, graphId: string, changes: readonly NodeChange[]): Promise<boolean> {
   if ((await tx.get(ifRunning, { id: graphId })) === undefined) return false;
   for (const change of changes) {
-    const { nodeId, state, attempt, runId, stepsJson, output, error, partial, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs } =
-      change;
-    const numbers = { attempt, partial, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs };
+    const {
+      nodeId,
+      state,
+      attempt,
+      runId,
+      stepsJson,
+      output,
+      error,
+      partial,
+      tainted,
+      tokens,
+      costNano,
+      unpriced,
+      startedAtMs,
+      deadlineMs,
+      endedAtMs,
+    } = change;
+    const numbers = { attempt, partial, tainted, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs };
     await tx.run(changeNode, { graphId, nodeId, state, runId, stepsJson, output, error, ...numbers });
   }
   return true;

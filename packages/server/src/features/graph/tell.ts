@@ -85,6 +85,7 @@ export function createTelling(deps: TellDeps) {
           fenced: {
             text: [`${title}${resultOf(found, specOf(row))}`, failuresOf(found)].filter((part) => part !== '').join('\n\n'),
             source: 'sub-agent',
+            clean: found.nodes.every(({ tainted }) => tainted === 0),
           },
         };
       },

@@ -32,16 +32,19 @@ const Args = z.looseObject({ action: z.enum(actions) });
 
 const methodOf = (action: Action) => `graph.${action}` as const;
 /** What agents wrote or said stands in these. */
+const looks: ReadonlySet<Action> = new Set(['define', 'status', 'outputs', 'list']);
 const fenced: ReadonlySet<Action> = new Set(['status', 'outputs', 'load', 'list']);
 
 interface PipelineDeps {
   readonly methods: PipelineMethods;
   readonly execute: (params: Params<'graph.execute'>, call: CallContext, asking: Asking) => Promise<ResultInput<'graph.execute'>>;
   readonly authored: Authored;
+  /** Whether a run of this graph had read text from outside. */
+  readonly isTainted: (graphId: string) => Promise<boolean>;
 }
 
 /** `pipeline`: an agent writes graphs of agents, runs them and looks at them, with the rights of whoever it works for. */
-export function createPipelineTool({ methods, execute, authored }: PipelineDeps): Tool<typeof Args> {
+export function createPipelineTool({ methods, execute, authored, isTainted }: PipelineDeps): Tool<typeof Args> {
   return {
     name: 'pipeline',
     description:
@@ -53,13 +56,16 @@ export function createPipelineTool({ methods, execute, authored }: PipelineDeps)
     destination: () => ({ kind: 'configured' }),
     effect: 'idempotent',
     timeoutMs: 30_000,
+    onlyReads: ({ action }) => looks.has(action),
     describe: ({ action }) => `graphs: ${action}`,
     async run({ action, ...params }, { agentId, call, callId, tainted, turnId }) {
       try {
         const result = await act(action, params);
         return {
           content: JSON.stringify(result, null, 1),
-          ...((fenced.has(action) || params['graphId'] !== undefined) && { outside: { source: 'sub-agent' } }),
+          ...((fenced.has(action) || params['graphId'] !== undefined) && {
+            outside: { source: 'sub-agent', clean: !Shown.safeParse(result).success || !(await isTainted(Shown.parse(result).graphId)) },
+          }),
         };
       } catch (error) {
         if (error instanceof AppError) return refused(error);
@@ -76,6 +82,9 @@ export function createPipelineTool({ methods, execute, authored }: PipelineDeps)
     },
   };
 }
+
+/** What several graphs said, and what is saved under a name, may be anybody's. */
+const Shown = z.object({ graphId: z.string() });
 
 const refused = ({ message }: AppError): ToolResult => ({ content: message, isError: true });
 

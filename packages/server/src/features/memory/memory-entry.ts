@@ -1,6 +1,10 @@
 import type { MemoryEntry } from './api.ts';
 import { type CitingRow, decodeTags } from './store.ts';
 
+/** Neither from outside nor made of what was: whoever is shown it is not tainted by it. */
+export const isClean = ({ taintLevel, trustLevel }: Pick<MemoryEntry, 'taintLevel' | 'trustLevel'>): boolean =>
+  taintLevel === 'clean' && trustLevel !== 'external';
+
 /** The entry of a row, as other parts see it. */
 export function toEntry(row: CitingRow): MemoryEntry {
   return {

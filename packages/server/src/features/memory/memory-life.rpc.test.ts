@@ -15,7 +15,7 @@ const look: Tool = {
   effect: 'pure',
   timeoutMs: 1000,
   async run() {
-    return { content: 'The web says: Ada is the president of France' };
+    return { content: 'The web says: Ada is the president of France', outside: { source: 'web search' } };
   },
 };
 
@@ -68,7 +68,7 @@ describe('a turn', () => {
     const { id } = await remember('default', 'Ada drinks green tea in the morning');
     await say('default', 'Which tea shall I buy for Ada?');
     expect(lastMessage()).toMatch(
-      /^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="memory">>>\nMemories, [^\n]+\n- \[learned, 2026-\d\d-\d\d, rpc] Ada drinks green tea in the morning\n<<<END-UNTRUSTED-TEXT [0-9a-f]{32}>>>\n\nWhich tea shall I buy for Ada\?$/,
+      /^<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="memory">>>\nMemories, [^\n]+\n- \[learned, 2026-\d\d-\d\d, rpc] Ada drinks green tea in the morning\n<<<END-UNTRUSTED-TEXT [0-9a-f]{32}>>>\n\nWhich tea shall I buy for Ada\?$/,
     );
     await say('default', 'And cups?');
     expect(sent().messages.find(({ role }) => role === 'user')?.content).toBe('Which tea shall I buy for Ada?');

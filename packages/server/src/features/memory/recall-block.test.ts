@@ -126,7 +126,7 @@ test('never passes its budget, never shows more than asked for, and nothing leav
       const block = renderMemories(scored, { maxResults, maxTokens }, wrap);
       if (block === undefined) return;
       const lines = block.text.split('\n');
-      const marker = /^<<<UNTRUSTED-TEXT ([0-9a-f]{32}) source="memory">>>$/.exec(lines[0] ?? '')?.[1];
+      const marker = /^<<<UNTRUSTED-TEXT ([0-9a-f]{32})(?: provenance="clean")? source="memory">>>$/.exec(lines[0] ?? '')?.[1];
       const body = lines.slice(2, -1);
       expect(countTokens(block.text)).toBeLessThanOrEqual(maxTokens);
       expect(block.ids.length).toBeLessThanOrEqual(maxResults);

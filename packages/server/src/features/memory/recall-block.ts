@@ -3,6 +3,7 @@ import type { FenceLabel } from '../../runtime/fence.ts';
 import type { Recalled, ScoredMemory } from './api.ts';
 import { cutToTokens, oneLine } from './fit-text.ts';
 import { doubtedConfidence } from './lifecycle-plan.ts';
+import { isClean } from './memory-entry.ts';
 import { foldWords, likeness } from './text-likeness.ts';
 
 /** Likeness from which a second memory adds nothing to the first. */
@@ -25,12 +26,12 @@ export function renderMemories(
   { maxResults, maxTokens }: { readonly maxResults: number; readonly maxTokens: number },
   wrap: Wrap,
 ): Recalled | undefined {
-  const fenced = (lines: readonly string[]) => wrap([heading, ...lines].join('\n'), { source: 'memory' });
-  let room = maxTokens - countTokens(fenced([]));
+  const fenced = (lines: readonly string[], clean: boolean) => wrap([heading, ...lines].join('\n'), { source: 'memory', clean });
+  let room = maxTokens - countTokens(fenced([], true));
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const { lines, ids } = chooseLines(found, maxResults, room);
+    const { lines, ids, clean } = chooseLines(found, maxResults, room);
     if (lines.length === 0) return undefined;
-    const text = fenced(lines);
+    const text = fenced(lines, clean);
     const over = countTokens(text) - maxTokens;
     if (over <= 0) return { text, ids };
     room -= over + 2;
@@ -43,6 +44,7 @@ function chooseLines(found: readonly ScoredMemory[], maxResults: number, room: n
   const ids: string[] = [];
   const words: (readonly string[])[] = [];
   let left = room;
+  let clean = true;
   for (const { entry } of found) {
     if (lines.length >= maxResults || left < leastTokens) break;
     if (entry.confidence !== undefined && entry.confidence <= doubtedConfidence) continue;
@@ -54,10 +56,11 @@ function chooseLines(found: readonly ScoredMemory[], maxResults: number, room: n
     if (text === '') continue;
     lines.push(tag + text);
     ids.push(entry.id);
+    clean &&= isClean(entry);
     words.push(folded);
     left -= countTokens(tag + text) + 1;
   }
-  return { lines, ids };
+  return { lines, ids, clean };
 }
 
 function tagOf({ trustLevel, createdAtMs, updatedAtMs, source }: ScoredMemory['entry']): string {

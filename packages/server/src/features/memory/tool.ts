@@ -3,6 +3,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import { isUntrustedOrigin } from '../../runtime/tool-policy.ts';
 import type { MemoryApi } from './api.ts';
+import { isClean } from './memory-entry.ts';
 import type { MemoryMethods } from './methods.ts';
 
 const Search = z.strictObject({
@@ -16,16 +17,16 @@ const Store = z.strictObject({
 });
 
 interface MemoryToolDeps {
-  readonly methods: Pick<MemoryMethods, 'memory.search' | 'memory.inspect'>;
-  readonly store: MemoryApi['store'];
+  readonly methods: Pick<MemoryMethods, 'memory.inspect'>;
+  readonly api: Pick<MemoryApi, 'store' | 'search'>;
 }
 
 const timeoutMs = 10_000;
-const outside = { source: 'memory' };
+const outsideOf = (shown: readonly Parameters<typeof isClean>[0][]) => ({ source: 'memory', clean: shown.every(isClean) });
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
 /** `memory_search`, `memory_get` and `memory_store`: an agent reads and adds what is its own and that of the principal that it works for. */
-export function createMemoryTools({ methods, store }: MemoryToolDeps): readonly Tool[] {
+export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly Tool[] {
   const search: Tool<typeof Search> = {
     name: 'memory_search',
     description: 'Searches what you remember from earlier conversations, by words and by meaning.',
@@ -34,10 +35,12 @@ export function createMemoryTools({ methods, store }: MemoryToolDeps): readonly 
     effect: 'pure',
     timeoutMs,
     describe: ({ query }) => `search memories: ${query}`,
-    async run({ query, limit }, { call }) {
-      const { results } = await methods['memory.search']({ query, limit, minScore: 0, tags: [] }, call);
-      if (results.length === 0) return { content: 'Nothing is remembered about this.' };
-      return { content: results.map((hit) => `${hit.id} (${hit.trustLevel}, ${dayOf(hit.createdAt)}) ${hit.content}`).join('\n'), outside };
+    async run({ query, limit }, { agentId, principalId, signal }) {
+      const found = await api.search({ text: query, agentId, principalId, limit, bookedOn: principalId, signal });
+      if (found.length === 0) return { content: 'Nothing is remembered about this.' };
+      const entries = found.map(({ entry }) => entry);
+      const lines = entries.map((entry) => `${entry.id} (${entry.trustLevel}, ${dayOf(entry.createdAtMs)}) ${entry.content}`);
+      return { content: lines.join('\n'), outside: outsideOf(entries) };
     },
   };
 
@@ -53,7 +56,7 @@ export function createMemoryTools({ methods, store }: MemoryToolDeps): readonly 
       const { entry } = await methods['memory.inspect']({ id }, call);
       if (entry === undefined) throw new AppError('not_found', 'Memory not found', { param: 'id' });
       const { content, memoryType, trustLevel, tags, createdAt, source } = entry;
-      return { content: JSON.stringify({ id, content, memoryType, trustLevel, tags, day: dayOf(createdAt), source }), outside };
+      return { content: JSON.stringify({ id, content, memoryType, trustLevel, tags, day: dayOf(createdAt), source }), outside: outsideOf([entry]) };
     },
   };
 
@@ -66,14 +69,15 @@ export function createMemoryTools({ methods, store }: MemoryToolDeps): readonly 
     effect: 'once',
     timeoutMs,
     describe: ({ content }) => `remember: ${content}`,
-    async run({ content, tags }, { agentId, principalId, origin, sessionKey, conversationRef, call }) {
-      const { id } = await store(
+    async run({ content, tags }, { agentId, principalId, origin, sessionKey, conversationRef, call, tainted }) {
+      const { id } = await api.store(
         {
           agentId,
           principalId,
           content,
           // What a caller who is not the operator's own has an agent remember is believed no more than an outsider.
           trustLevel: isUntrustedOrigin(origin) ? 'external' : 'learned',
+          taintLevel: tainted() || isUntrustedOrigin(origin) ? 'wrapped' : 'clean',
           source: { who: agentId, channel: origin, sessionKey, conversationRef },
           tags: [...tags, 'agent-stored'],
         },

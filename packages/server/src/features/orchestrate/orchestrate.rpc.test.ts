@@ -67,7 +67,7 @@ describe.skipIf(!hasJail)('a script', () => {
     const audited = server.heard('capability:audited');
     const typed =
       'const { text }: { text: string } = await tools.call("read", { path: "notes.txt" }); console.log(text.includes("beta"), text.length > 3);';
-    expect(await run(typed)).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="script">>>\n\[ok, \d+\.\d s\]\ntrue true\n/);
+    expect(await run(typed)).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="script">>>\n\[ok, \d+\.\d s\]\ntrue true\n/);
     expect(await run('console.log((await tools.call("ls")).text.includes("notes.txt"))', { language: 'js' })).toContain('\ntrue\n');
     expect(await run('print("beta" in tools.call("read", {"path": "notes.txt"})["text"])', { language: 'py' })).toContain('\nTrue\n');
     expect(await run('await tools.call("ls"); console.log("secret words")', { captureStdout: false })).toContain('(no output)');

@@ -9,6 +9,7 @@ import { type Jail, openJail } from '../../kernel/jail.ts';
 import { turnInput } from '../../runtime/testing.ts';
 import type { Agent } from '../agents/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
+import { allClean } from '../workspace/testing.ts';
 import { createOrchestrate } from './orchestrate.ts';
 
 const hasJail = findCommand('bwrap') !== undefined && findCommand('prlimit') !== undefined;
@@ -43,6 +44,7 @@ async function make(over: { readonly isEnabled?: boolean; readonly jail: () => P
     room: { assertRoom: async () => {}, watched: (jail) => jail },
     workspace: { inside: '/workspace', masked: [], mounts: async () => [] },
     limitsOf: () => ({ memoryBytes: 1e8, processes: 10, cpuSeconds: 10, fileBytes: 1e6, openFiles: 64 }),
+    taints: allClean,
     beginScript: operation('test.begin', async () => {}),
     endScript: operation('test.end', async () => {}),
     ...over,

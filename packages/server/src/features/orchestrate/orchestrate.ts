@@ -10,7 +10,7 @@ import { type Jail, type JailLimits, type JailMount, refuseWithout } from '../..
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
-import type { WorkspaceRoom } from '../workspace/api.ts';
+import type { CommandTaint, FileTaints, WorkspaceRoom } from '../workspace/api.ts';
 import type { ScriptBegin, ScriptCalls, ScriptEnd } from './api.ts';
 import type { RateLimits } from './rates.ts';
 import { runScript, type ScriptRun } from './run-script.ts';
@@ -43,6 +43,7 @@ export interface OrchestrateDeps {
     readonly mounts: (workspaceDir: string) => Promise<readonly JailMount[]>;
   };
   readonly limitsOf: (agent: Agent) => JailLimits;
+  readonly taints: Pick<FileTaints, 'beginCommand'>;
   /** `orchestrate-work.ts`: what must commit together with the parts of others. */
   readonly beginScript: Operation<ScriptBegin, void>;
   readonly endScript: Operation<ScriptEnd, void>;
@@ -86,20 +87,28 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
     if (running.size >= maxScripts) throw new AppError('unavailable', `${maxScripts} scripts run already: try again later`);
     const caps = deps.autonomy.standing(agent, context.call.agentCaller).caps;
     const startedMs = clock.monotonic();
-    const script = scriptOf(context, [...caps]);
+    const taint = deps.taints.beginCommand(context, context.tainted());
+    // Whoever waits for it learns of it.
+    taint.catch(() => {});
+    const script = scriptOf(context, [...caps], taint);
     const bearer = scripts.newBearer();
     const aborter = new AbortController();
     // Before anything is waited for, so that the places are counted and a kill finds it.
     running.set(script.leaseId, { rootRunId: script.rootRunId, aborter });
     let outcome: ScriptRun;
+    let clean = false;
     try {
+      await taint;
       outcome = await runWithLease(script, agent, args, bearer, jail, AbortSignal.any([context.signal, aborter.signal]));
     } finally {
       running.delete(script.leaseId);
+      const command = await taint;
+      clean = command.isClean();
+      await command.end();
     }
     const durationMs = Math.round(clock.monotonic() - startedMs);
     summarise(script, outcome, durationMs);
-    return resultOf(outcome, args, durationMs);
+    return resultOf(outcome, args, durationMs, clean);
   }
 
   async function runWithLease(
@@ -167,7 +176,7 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
     };
   }
 
-  function scriptOf(context: ToolContext, caps: readonly Capability[]): ActiveScript {
+  function scriptOf(context: ToolContext, caps: readonly Capability[], taint: Promise<CommandTaint>): ActiveScript {
     const turn = context.call.agentCaller?.turn;
     return {
       runId: newId('sc'),
@@ -176,6 +185,7 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
       rootRunId: deps.autonomy.rootOf(context.call),
       context,
       caps,
+      taint,
       calls: new Map(),
       results: { count: 0, bytes: 0, files: 0, fileBytes: 0 },
     };
@@ -219,12 +229,18 @@ const overBound: Readonly<Record<NonNullable<ScriptRun['bound']>, string>> = {
   disk: 'the disk of the workspace has too little room left',
 };
 
-function resultOf({ failureClass, exitCode, bound, stdout, stderr }: ScriptRun, { captureStdout }: OrchestrateArgs, durationMs: number): ToolResult {
+function resultOf(
+  { failureClass, exitCode, bound, stdout, stderr }: ScriptRun,
+  { captureStdout }: OrchestrateArgs,
+  durationMs: number,
+  clean: boolean,
+): ToolResult {
+  const outside = { source: 'script', clean };
   const seconds = (durationMs / 1000).toFixed(1);
   const shown = captureStdout ? stdout : '';
-  if (failureClass === undefined) return { content: `[ok, ${seconds} s]\n${shown === '' ? '(no output)' : shown}`, outside: { source: 'script' } };
+  if (failureClass === undefined) return { content: `[ok, ${seconds} s]\n${shown === '' ? '(no output)' : shown}`, outside };
   const code = exitCode === null ? '' : ` (exit code ${exitCode})`;
   const limit = bound === undefined ? '' : `: ${overBound[bound]}`;
   const parts = [`[${failureClass}: ${why[failureClass]}${code}${limit}, ${seconds} s]`, shown, stderr === '' ? '' : `[standard error]\n${stderr}`];
-  return { content: parts.filter((part) => part !== '').join('\n'), isError: true, outside: { source: 'script' } };
+  return { content: parts.filter((part) => part !== '').join('\n'), isError: true, outside };
 }

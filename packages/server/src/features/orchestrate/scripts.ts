@@ -8,6 +8,7 @@ import type { Tool, ToolContext } from '../../runtime/tool.ts';
 import { refuseTool } from '../../runtime/tool-policy.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
+import type { CommandTaint } from '../workspace/api.ts';
 import type { AdmittedCall, CapabilityRequest, ScriptCalls } from './api.ts';
 import { type Asked, askedOf, type CheckDeps, checkRequest, type Verdict } from './checks.ts';
 import { CallRates, type RateLimits } from './rates.ts';
@@ -23,6 +24,7 @@ export interface ActiveScript {
   readonly rootRunId: string;
   readonly context: ToolContext;
   readonly caps: readonly Capability[];
+  readonly taint: Promise<CommandTaint>;
   /** Decisions by tool or method; content-free. */
   readonly calls: Map<string, { readonly tool: string; readonly capability: string | null; readonly decision: 'allow' | 'deny'; count: number }>;
   readonly results: { count: number; bytes: number; files: number; fileBytes: number };
@@ -122,7 +124,8 @@ export class Scripts implements ScriptCalls {
 
   async #runTool(script: ActiveScript, tool: string, args: object): Promise<unknown> {
     const { context, results } = script;
-    const { content, isError } = await context.callTool(tool, args);
+    const { content, isError, outside } = await context.callTool(tool, args);
+    if (outside !== undefined && outside.clean !== true) await (await script.taint).taint();
     if (isError === true) throw new AppError('precondition_failed', content.slice(0, 4000).toWellFormed());
     results.bytes += Buffer.byteLength(content);
     // Several at once: a name is never given twice, whether it is needed or not.

@@ -49,6 +49,7 @@ function execute({ alongside }: TurnRequest, { signal, traceId }: CallContext, s
       const outcome: TurnOutcome = {
         finishReason,
         text: text.join(''),
+        tainted: false,
         tokensUsed: { input: 1, output: 1, total: 2 },
         cachedInput: 0,
         costUsd: 0,

@@ -29,6 +29,8 @@ export interface AnswerDeps {
   readonly mayGoOn: (rootRunId: string) => boolean;
   /** Work was accepted. */
   readonly wake: () => void;
+  /** Whether turns of one of these conversations ever read text from outside. */
+  readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
   /** `send-work.ts`; false when the claim is another's. */
   readonly failSendWork: Operation<SendFailure & { readonly claim: WorkClaim }, boolean>;
 }
@@ -138,6 +140,8 @@ export function createAnswer(deps: AnswerDeps): Answer {
     if (identity === undefined) return fail(item, sendId, 'token_gone');
     if (send.rootRunId !== null && !deps.mayGoOn(send.rootRunId)) return fail(item, sendId, 'revoked');
     const { id: workId, owner, fence } = item;
+    const before = leg === 0 ? undefined : sidesOf(send, leg).there?.ref;
+    const clean = before === undefined ? !send.tainted : !(await deps.isTainted([before]));
     let kept: SendProgress | undefined;
     const settle: DurableTurn['settle'] = (outcome) => {
       // A caller that waits is told at once.
@@ -154,7 +158,7 @@ export function createAnswer(deps: AnswerDeps): Answer {
           workId,
           owner,
           fence,
-          ...askedOf(send, leg),
+          ...askedOf(send, leg, clean),
           ...(send.byAgent && { authority: send.authority }),
           target: sidesOf(send, leg).here,
           ...(send.rootRunId !== null && { rootRunId: send.rootRunId }),

@@ -30,6 +30,8 @@ export interface SendRow {
   /** What further bounds the turn in the conversation that it goes to, as JSON; null when nothing does. */
   readonly boundsJson: string | null;
   readonly text: string;
+  /** Whether the agent that sent it had read text from outside. */
+  readonly tainted: boolean;
   /** Answers that may go back. */
   readonly maxTurns: number;
   readonly traceId: string;

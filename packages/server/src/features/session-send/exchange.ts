@@ -47,8 +47,8 @@ export function sidesOf(send: SendRow, leg: number): { readonly here: Side; read
   return leg % 2 === 0 ? { here: target, there: sender } : { here: sender, there: target };
 }
 
-/** What the turn of an answer is asked. Words of a token are its own; those of an agent come from outside for every other turn. */
-export function askedOf(send: SendRow & SendState, leg: number): Pick<DurableTurn, 'origin' | 'message' | 'fenced'> {
+/** What the turn of an answer is asked. Words of a token are its own; those of an agent are data for every other turn, `clean` where it had read nothing from outside. */
+export function askedOf(send: SendRow & SendState, leg: number, clean: boolean): Pick<DurableTurn, 'origin' | 'message' | 'fenced'> {
   if (leg === 0 && !send.byAgent) return { origin: 'rpc', message: send.text };
   const { there } = sidesOf(send, leg);
   const who = there === undefined ? 'Another conversation' : `The conversation ${there.sessionKey} (agent ${there.agentId}, ${there.ref})`;
@@ -60,7 +60,7 @@ export function askedOf(send: SendRow & SendState, leg: number): Pick<DurableTur
         ? ' It waits for what you answer.'
         : '';
   const text = leg === 0 ? send.text : (send.response ?? '');
-  return { origin: 'subagent', message: `${who} ${what}.${how}`, fenced: { text, source: 'conversation' } };
+  return { origin: 'subagent', message: `${who} ${what}.${how}`, fenced: { text, source: 'conversation', clean } };
 }
 
 export const bound = (text: string): string => (text.length <= maxAnswer ? text : `${text.slice(0, maxAnswer - 2).toWellFormed()} …`);

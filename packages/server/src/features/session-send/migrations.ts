@@ -37,4 +37,6 @@ export const sessionSendMigrations: readonly Migration[] = [
       `CREATE INDEX session_send_open ON session_send (root_run_id) WHERE ended_at_ms IS NULL AND root_run_id IS NOT NULL`,
     ],
   },
+  // What was sent before provenance was known counts as text from outside.
+  { id: '064-session-send-taint', up: [`ALTER TABLE session_send ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
 ];

@@ -105,7 +105,7 @@ describe('a token', () => {
       expect.stringContaining('user: The conversation'),
       'assistant: Answer 3',
     ]);
-    expect(partner[4]).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} source="conversation">>>\nAnswer 2\n/);
+    expect(partner[4]).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="conversation">>>\nAnswer 2\n/);
     server.provider.setAnswer(() => ({ text: 'Bye. [ANNOUNCE_SKIP]' }));
     const ended = await ada.call('session.send', { conversationRef, text: 'Bye.', mode: 'ping-pong' });
     expect(ended).toMatchObject({ response: 'Bye. [ANNOUNCE_SKIP]', turnsCompleted: 0 });
@@ -173,7 +173,7 @@ describe('an agent', () => {
   test('sends to a conversation of its own with the same person: what it says and what comes back is fenced', async () => {
     const target = await begin(ada, 'target');
     const answer = await use('asking', { conversationRef: target, text: 'What is the state?', mode: 'wait' });
-    expect(answer).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="conversation">>>\nAnswered\.\n/);
+    expect(answer).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="conversation">>>\nAnswered\.\n/);
     const lines = await said(ada, target);
     expect(lines.at(-2)).toMatch(
       /^user: The conversation ada:asking \(agent default, cv_[\w-]{43}\) sent a message here\. It waits for what you answer\.\n\n<<<UNTR/,

@@ -1,6 +1,6 @@
 import type { ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
+import { type CallContext, isTaintedCall, type ToolBounds } from '../../kernel/call-context.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -110,8 +110,9 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
     { text, mode, maxTurns }: Pick<SendRow, 'text' | 'mode' | 'maxTurns'>,
     target: SendTarget,
     from: Sender | undefined,
-    { identity, agentCaller, traceId }: CallContext,
+    call: CallContext,
   ): SendRow {
+    const { identity, agentCaller, traceId } = call;
     const bounds = boundsOf(target, agentCaller);
     return {
       id: newId('ss'),
@@ -130,6 +131,7 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
       rootRunId: agentCaller?.turn?.rootRunId ?? null,
       boundsJson: bounds === undefined ? null : JSON.stringify(bounds),
       text,
+      tainted: isTaintedCall(call),
       maxTurns,
       traceId,
       createdAtMs: clock.now(),
@@ -140,7 +142,7 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
     bus.emit('session:cross_send', { fromRef, toRef, toSessionKey, agentId: toAgentId, mode, timestamp: createdAtMs }, toPrincipalId);
   }
 
-  return { methods: { 'session.send': send }, tools: [createSendTool(send)] };
+  return { methods: { 'session.send': send }, tools: [createSendTool(send, deps.isTainted)] };
 }
 
 /** What another conversation does for an agent it does with no tool that the agent's own turn has not, nor one that a sub-agent has not. */

@@ -10,7 +10,7 @@ const retryAfterMs = 1_000;
 /** Deleted with each new one: more than come. */
 const prunedAtOnce = 8;
 
-type Stored = Omit<SendRow, 'byAgent'> & { readonly byAgent: number };
+type Stored = Omit<SendRow, 'byAgent' | 'tainted'> & { readonly byAgent: number; readonly tainted: number };
 
 const insert = query<Stored>(({ db, p }) =>
   db.insertInto('session_send').values({
@@ -30,6 +30,7 @@ const insert = query<Stored>(({ db, p }) =>
     root_run_id: p('rootRunId'),
     bounds_json: p('boundsJson'),
     text: p('text'),
+    tainted: p('tainted'),
     max_turns: p('maxTurns'),
     trace_id: p('traceId'),
     state: 'open',
@@ -57,12 +58,12 @@ const onTheWay = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
 );
 
 /** Writes a message down that is on its way, unless as many are as a conversation may have waiting. Part of `acceptSend`. */
-export async function addSend(tx: Tx, { byAgent, ...send }: SendRow): Promise<void> {
+export async function addSend(tx: Tx, { byAgent, tainted, ...send }: SendRow): Promise<void> {
   const open = (await tx.get(onTheWay, { ref: send.toRef }))?.count ?? 0;
   if (open >= maxOnTheWay)
     throw new AppError('rate_limited', `Too many messages wait for this conversation (limit ${maxOnTheWay})`, { retryAfterMs });
   await tx.run(old, { beforeMs: send.createdAtMs - keptMs, limit: prunedAtOnce });
-  await tx.run(insert, { ...send, byAgent: Number(byAgent) });
+  await tx.run(insert, { ...send, byAgent: Number(byAgent), tainted: Number(tainted) });
 }
 
 const byId = query<{ id: string }, Stored & Omit<SendState, 'announced'> & { readonly announced: number }>(({ db, p }) =>
@@ -85,6 +86,7 @@ const byId = query<{ id: string }, Stored & Omit<SendState, 'announced'> & { rea
       'root_run_id as rootRunId',
       'bounds_json as boundsJson',
       'text',
+      'tainted',
       'max_turns as maxTurns',
       'trace_id as traceId',
       'created_at_ms as createdAtMs',
@@ -101,7 +103,7 @@ const byId = query<{ id: string }, Stored & Omit<SendState, 'announced'> & { rea
 
 export const findSend = operation('sessionSend.find', async (tx, input: { readonly id: string }): Promise<(SendRow & SendState) | undefined> => {
   const row = await tx.get(byId, input);
-  return row === undefined ? undefined : { ...row, byAgent: row.byAgent === 1, announced: row.announced === 1 };
+  return row === undefined ? undefined : { ...row, byAgent: row.byAgent === 1, tainted: row.tainted === 1, announced: row.announced === 1 };
 });
 
 interface Advance extends Omit<SendProgress, 'next' | 'inbox'> {

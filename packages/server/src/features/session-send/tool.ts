@@ -16,7 +16,10 @@ const Args = z.strictObject({
 });
 
 /** `sessions_send`: the same as the method, for agents. */
-export function createSendTool(send: SessionSend['methods']['session.send']): Tool<typeof Args> {
+export function createSendTool(
+  send: SessionSend['methods']['session.send'],
+  isTainted: (refs: readonly string[]) => Promise<boolean>,
+): Tool<typeof Args> {
   return {
     name: 'sessions_send',
     description: 'Sends a message to another conversation of yours, or to a sub-agent that you started.',
@@ -27,12 +30,12 @@ export function createSendTool(send: SessionSend['methods']['session.send']): To
     timeoutMs: longestWaitMs + 5_000,
     describe: ({ conversationRef, mode }) => `send a message to conversation ${conversationRef}${mode === 'wait' ? ' and wait for the answer' : ''}`,
     async run(args, { call }) {
-      const { mode, response, agentId } = await send(args, call);
+      const { mode, response, agentId, conversationRef } = await send(args, call);
       if (mode !== 'wait')
         return {
           content: `Sent to agent ${agentId}.${mode === 'ping-pong' ? ' Answers come into this conversation once your turn has ended.' : ''}`,
         };
-      return { content: response ?? '', outside: { source: 'conversation' } };
+      return { content: response ?? '', outside: { source: 'conversation', clean: !(await isTainted([conversationRef])) } };
     },
   };
 }

@@ -76,6 +76,8 @@ export interface NewMessages {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costNano: number;
+  /** Said by a model that had read text from outside; fences in the messages count on their own. */
+  readonly tainted?: boolean;
   readonly messages: readonly {
     readonly role: MessageRow['role'];
     readonly content: string;

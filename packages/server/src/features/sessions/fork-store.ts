@@ -2,7 +2,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
 import { operation, query } from '../../kernel/db/operation.ts';
 import { chatKindOf, tenantId } from './conversation.ts';
-import { type ConversationRow, readConversation } from './store.ts';
+import { type ConversationRow, type ConversationTaint, readConversation } from './store.ts';
 
 /** Messages that one transaction copies: about a tenth of a second in which no turn commits. */
 const maxForked = 50_000;
@@ -35,7 +35,15 @@ const turnsWithin = query<{ conversationId: number; seq: number }, { count: numb
 );
 
 const insertFork = query<
-  Omit<Fork, 'audit'> & { agentId: string; kind: string; title: string | null; count: number; turns: number; floor: number },
+  Omit<Fork, 'audit'> & {
+    agentId: string;
+    kind: string;
+    title: string | null;
+    count: number;
+    turns: number;
+    floor: number;
+    taint: ConversationTaint;
+  },
   { id: number }
 >(({ db, p }) =>
   db
@@ -50,6 +58,7 @@ const insertFork = query<
       title: p('title'),
       forked_from: p('sourceRef'),
       model_seq_floor: p('floor'),
+      taint: p('taint'),
       last_seq: p('count'),
       message_count: p('count'),
       turn_count: p('turns'),
@@ -98,8 +107,10 @@ export const forkConversation = operation('sessions.fork', async (tx, fork: Fork
   const turns = (await tx.get(turnsWithin, { conversationId: source.id, seq: count }))?.count ?? 1;
   // Who names a message of before the reset wants to go on from there.
   const floor = fork.toSeq === null || source.modelSeqFloor < count ? source.modelSeqFloor : 0;
+  // Before that reset something may have been read that nothing after it was.
+  const taint = floor < source.modelSeqFloor && source.taint > 0 ? 2 : source.taint;
   const kind = chatKindOf(fork.sessionKey) === 'dm' ? 'dm' : 'group';
-  const made = await tx.get(insertFork, { ...fork, agentId: source.agentId, kind, title: source.title, count, turns, floor });
+  const made = await tx.get(insertFork, { ...fork, agentId: source.agentId, kind, title: source.title, count, turns, floor, taint });
   if (made === undefined) throw new Error('a fork returned no row');
   await tx.run(copyMessages, { from: source.id, to: made.id, seq: count });
   await appendAudit(tx, fork.audit);

@@ -69,4 +69,13 @@ export const sessionMigrations: readonly Migration[] = [
       `INSERT INTO message_index (id, indexed_to) VALUES (1, 0)`,
     ],
   },
+  {
+    id: '061-conversation-taint',
+    up: [
+      `ALTER TABLE conversation ADD COLUMN taint INTEGER NOT NULL DEFAULT 0`,
+      // What was read before provenance was known counts as text from outside.
+      `UPDATE conversation SET taint = 2 WHERE EXISTS (SELECT 1 FROM message WHERE message.conversation_id = conversation.id
+        AND (message.attachments_json IS NOT NULL OR instr(message.content, '<<<UNTRUSTED-TEXT ') > 0))`,
+    ],
+  },
 ];

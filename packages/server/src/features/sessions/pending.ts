@@ -65,5 +65,6 @@ function emptyRow({ ref, agentId, principalId, sessionKey }: ConversationTarget,
     resetCount: 0,
     compactionCount: 0,
     modelSeqFloor: 0,
+    taint: 0,
   };
 }

@@ -12,7 +12,7 @@ import type { PendingConversations } from './pending.ts';
 import { type Addressing, reachOf, reachWithin } from './reach.ts';
 import { type MessageSearch, searchMessages } from './search-store.ts';
 import { type ConversationRow, listConversations, type Reach, readMessages, readSaid, storedRefs } from './store.ts';
-import { dollars, identityOf, toStoredMessage, toSummary } from './view.ts';
+import { dollars, identityOf, shownContent, toStoredMessage, toSummary } from './view.ts';
 import { parseTextQuery } from './words.ts';
 
 type ReadingMethods = HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search'}`>;
@@ -48,7 +48,7 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
     const { named, row } = await addressing.ownOrExisting(address, call);
     if (row === undefined) reachableAgent(named.agentId, call);
     const { rows, total } = row === undefined ? { rows: [], total: 0 } : await db.read(readSaid, { conversationId: row.id, offset, limit });
-    const messages = rows.map(({ role, content, createdAtMs }) => ({ role, content, timestamp: createdAtMs }));
+    const messages = rows.map(({ createdAtMs, ...row }) => ({ role: row.role, content: shownContent(row), timestamp: createdAtMs }));
     return { ...identityOf(named), messages, total, offset, limit, hasMore: offset + rows.length < total };
   }
 

@@ -4,7 +4,7 @@ import { type ConversationRow, dropMessages, readConversation } from './store.ts
 const raiseFloor = query<{ id: number }>(({ db, sql, p }) =>
   db
     .updateTable('conversation')
-    .set({ model_seq_floor: sql`last_seq`, reset_count: sql`reset_count + 1` })
+    .set({ model_seq_floor: sql`last_seq`, reset_count: sql`reset_count + 1`, taint: sql`min(taint, 1)` })
     .where('id', '=', p('id')),
 );
 
@@ -20,7 +20,7 @@ export async function leaveBehind(tx: Tx, ref: string): Promise<{ readonly row: 
 const clear = query<{ id: number }>(({ db, sql, p }) =>
   db
     .updateTable('conversation')
-    .set({ last_seq: 0, message_count: 0, model_seq_floor: 0, title: null, reset_count: sql`reset_count + 1` })
+    .set({ last_seq: 0, message_count: 0, model_seq_floor: 0, title: null, reset_count: sql`reset_count + 1`, taint: 0 })
     .where('id', '=', p('id')),
 );
 

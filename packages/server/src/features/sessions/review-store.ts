@@ -55,18 +55,13 @@ export async function readReviewed(
   return tx.all(messagesBetween, input);
 }
 
-const outsideText = query<{ conversationId: number }, { seq: number }>(({ db, p }) =>
-  db
-    .selectFrom('message')
-    .select('seq')
-    .where('conversation_id', '=', p('conversationId'))
-    .where((is) => is.or([is('role', '=', 'tool'), is('attachments_json', 'is not', null)]))
-    .limit(1),
+const taintOf = query<{ conversationId: number }, { taint: number }>(({ db, p }) =>
+  db.selectFrom('conversation').select('taint').where('id', '=', p('conversationId')),
 );
 
-/** Whether results of tools or attachments are in a conversation: what is said there later may repeat them. */
+/** Whether turns of a conversation ever read text from outside: what is said there later may repeat it. */
 export async function holdsOutsideText(tx: Tx, conversationId: number): Promise<boolean> {
-  return (await tx.get(outsideText, { conversationId })) !== undefined;
+  return (await tx.get(taintOf, { conversationId }))?.taint !== 0;
 }
 
 const turnAt = query<{ ref: string; seq: number }, { turnId: string }>(({ db, p }) =>

@@ -5,6 +5,7 @@ import { type Changing, type ChangingDeps, createChanging } from './changing.ts'
 import { createIndexer } from './indexer.ts';
 import { PendingConversations } from './pending.ts';
 import { createAddressing } from './reach.ts';
+import { anyTainted } from './store.ts';
 import { createReading, type ReadingDeps } from './reading.ts';
 
 type SessionMethods =
@@ -20,6 +21,8 @@ export interface Sessions extends AsyncDisposable {
   readonly applyResetPolicy: Changing['applyResetPolicy'];
   /** A turn of a conversation is accepted; what it returns is called when the turn has ended. */
   readonly entered: (target: ConversationTarget) => () => void;
+  /** Whether turns of one of these conversations ever read text from outside. */
+  readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
   /** To be called when messages were stored; it only remembers that. */
   readonly noticeMessages: () => void;
 }
@@ -50,6 +53,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     methods: { ...reading.methods, ...changing.methods },
     applyResetPolicy: changing.applyResetPolicy,
     entered: (target) => pending.enter(target),
+    isTainted: (refs) => deps.db.read(anyTainted, { refs }),
     noticeMessages: indexer.notice,
     [Symbol.asyncDispose]: () => indexer[Symbol.asyncDispose](),
   };

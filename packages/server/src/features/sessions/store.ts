@@ -1,6 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
+import { holdsTaint } from '../../runtime/fence.ts';
 import type { MessageRow, NewMessages } from './api.ts';
 import { chatKindOf, tenantId } from './conversation.ts';
 import { unindexMessages } from './index-store.ts';
@@ -31,7 +32,11 @@ export interface ConversationRow {
   readonly compactionCount: number;
   /** Messages up to this position came before the last reset: the model sees them no more. */
   readonly modelSeqFloor: number;
+  readonly taint: ConversationTaint;
 }
+
+/** Whether turns of a conversation had read text from outside: none, only some before the last reset, or some that the model still sees. */
+export type ConversationTaint = 0 | 1 | 2;
 
 const columns = [
   'id',
@@ -55,9 +60,15 @@ const columns = [
   'reset_count as resetCount',
   'compaction_count as compactionCount',
   'model_seq_floor as modelSeqFloor',
+  'taint',
 ] as const;
 
-type Growth = Omit<NewMessages, 'messages'> & { readonly count: number; readonly kind: string; readonly title: string | null };
+type Growth = Omit<NewMessages, 'messages' | 'tainted'> & {
+  readonly count: number;
+  readonly kind: string;
+  readonly title: string | null;
+  readonly taint: ConversationTaint;
+};
 
 const growConversation = query<Growth, { id: number; lastSeq: number; turnCount: number }>(({ db, sql, p }) =>
   db
@@ -80,6 +91,7 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
       cost_nano: p('costNano'),
       created_at_ms: p('atMs'),
       updated_at_ms: p('atMs'),
+      taint: p('taint'),
     })
     .onConflict((conflict) =>
       conflict.column('ref').doUpdateSet({
@@ -93,6 +105,7 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
         cost_nano: sql`conversation.cost_nano + excluded.cost_nano`,
         updated_at_ms: sql`excluded.updated_at_ms`,
         title: sql`coalesce(conversation.title, excluded.title)`,
+        taint: sql`max(conversation.taint, excluded.taint)`,
       }),
     )
     .returning(['id', 'last_seq as lastSeq', 'turn_count as turnCount']),
@@ -128,7 +141,9 @@ export const kindOf = (sessionKey: string): 'dm' | 'group' | 'sub-agent' =>
 export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
   const count = input.messages.length;
   const kind = kindOf(input.sessionKey);
-  const conversation = await tx.get(growConversation, { ...input, count, kind, title: titleOf(input.messages[0]) });
+  const isTainted = input.tainted === true || input.messages.some((one) => one.attachmentsJson !== null || holdsTaint(one.content));
+  const taint = isTainted ? 2 : 0;
+  const conversation = await tx.get(growConversation, { ...input, count, kind, title: titleOf(input.messages[0]), taint });
   if (conversation === undefined) throw new Error('growing a conversation returned no row');
   const firstSeq = conversation.lastSeq - count + 1;
   for (const [index, message] of input.messages.entries()) {
@@ -164,6 +179,20 @@ export function readConversation(tx: Tx, ref: string): Promise<ConversationRow |
   return tx.get(byRef, { ref });
 }
 
+/** Whether turns of one of these conversations ever read text from outside. */
+export const anyTainted = operation('sessions.anyTainted', async (tx, { refs }: { readonly refs: readonly string[] }): Promise<boolean> => {
+  if (refs.length === 0) return false;
+  const found = await tx.build<{ id: number }>((db) =>
+    db
+      .selectFrom('conversation')
+      .select('id')
+      .where('ref', 'in', [...refs])
+      .where('taint', '>', 0)
+      .limit(1),
+  );
+  return found.length > 0;
+});
+
 type SqlTag = Parameters<Parameters<typeof query>[0]>[0]['sql'];
 
 /** A completion of `/v1` has a turn row only: it is listed with its usage, and there is nothing in it to read. */
@@ -190,6 +219,7 @@ function v1Columns(sql: SqlTag) {
     sql<number>`0`.as('resetCount'),
     sql<number>`0`.as('compactionCount'),
     sql<number>`0`.as('modelSeqFloor'),
+    sql<ConversationTaint>`0`.as('taint'),
   ] as const;
 }
 
@@ -378,4 +408,4 @@ export async function archiveConversation(tx: Tx, input: Archival): Promise<Conv
   return conversation;
 }
 
-export const sessionOperations = [findConversation, storedRefs, findConversationsByKey, listConversations, readMessages, readSaid];
+export const sessionOperations = [findConversation, storedRefs, findConversationsByKey, listConversations, readMessages, readSaid, anyTainted];

@@ -22,12 +22,16 @@ const Search = z.strictObject({
 type Methods = Pick<Sessions['methods'], 'session.status' | 'session.list' | 'session.history' | 'session.search'>;
 
 const common = { risk: 'read', effect: 'pure', timeoutMs: 10_000 } as const;
-const outside = { source: 'conversations' };
 const messageCharacters = 2000;
 const minuteOf = (ms: number) => new Date(ms).toISOString().slice(0, 16);
 
 /** `session_status`, `sessions_list`, `sessions_history` and `session_search`: an agent sees its own conversations with the principal that it works for. */
-export function createSessionTools(methods: Methods): readonly Tool[] {
+export function createSessionTools(methods: Methods, isTainted: (refs: readonly string[]) => Promise<boolean>): readonly Tool[] {
+  const outsideOf = async (shown: readonly { readonly conversationRef: string }[]) => ({
+    source: 'conversations',
+    clean: !(await isTainted([...new Set(shown.map(({ conversationRef: ref }) => ref))])),
+  });
+
   const status: Tool<typeof Status> = {
     ...common,
     name: 'session_status',
@@ -55,7 +59,7 @@ export function createSessionTools(methods: Methods): readonly Tool[] {
       const params = { kind: 'all' as const, allAgents: false, offset: 0, limit, ...(sinceMinutes !== undefined && { sinceMinutes }) };
       const { sessions, total } = await methods['session.list'](params, call);
       const lines = sessions.map((one) => `${one.conversationRef} ${minuteOf(one.updatedAt)} ${one.sessionKey}: ${one.title ?? ''}`);
-      return { content: `${total} conversations\n${lines.join('\n')}`, outside };
+      return { content: `${total} conversations\n${lines.join('\n')}`, outside: await outsideOf(sessions) };
     },
   };
 
@@ -66,12 +70,15 @@ export function createSessionTools(methods: Methods): readonly Tool[] {
     args: History,
     describe: ({ conversationRef }) => `read conversation ${conversationRef ?? '(this one)'}`,
     async run({ conversationRef, offset, limit }, { call }) {
-      const { messages, total } = await methods['session.history'](
+      const { session, messages, total } = await methods['session.history'](
         { offset, limit, ...(conversationRef !== undefined && { conversationRef }) },
         call,
       );
       const lines = messages.map(({ seq, role, content }) => `${seq} ${role}: ${cut(content)}`);
-      return { content: `Messages ${offset + 1} to ${offset + messages.length} of ${total}\n${lines.join('\n')}`, outside };
+      return {
+        content: `Messages ${offset + 1} to ${offset + messages.length} of ${total}\n${lines.join('\n')}`,
+        outside: await outsideOf([session]),
+      };
     },
   };
 
@@ -84,7 +91,8 @@ export function createSessionTools(methods: Methods): readonly Tool[] {
     async run({ query, limit }, { call, agentId }) {
       const found = await methods['session.search']({ query, scope: 'all', kind: 'all', limit, agentId }, call);
       if (found.mode !== 'search' || found.results.length === 0) return { content: 'Nothing was found.' };
-      return { content: found.results.map((hit) => `${hit.conversationRef} ${hit.seq} ${hit.role}: ${cut(hit.snippet)}`).join('\n'), outside };
+      const lines = found.results.map((hit) => `${hit.conversationRef} ${hit.seq} ${hit.role}: ${cut(hit.snippet)}`);
+      return { content: lines.join('\n'), outside: await outsideOf(found.results) };
     },
   };
 

@@ -1,4 +1,5 @@
 import type { ConversationScope, ResultInput, StoredMessage } from '@gatehouse/contract';
+import { unfenced } from '../../runtime/cut-fenced.ts';
 import { decodeAttachments, decodeToolColumn } from '../../runtime/stored-message.ts';
 import type { MessageRow } from './api.ts';
 import { tenantId } from './conversation.ts';
@@ -33,13 +34,16 @@ export function toSummary(row: ConversationRow): ResultInput<'session.list'>['se
   };
 }
 
+/** What was put into a conversation as the agent's words, without the marker lines that tell models what they are. */
+export const shownContent = ({ role, content }: Pick<MessageRow, 'role' | 'content'>): string => (role === 'assistant' ? unfenced(content) : content);
+
 export function toStoredMessage(row: MessageRow): StoredMessage {
   const { toolCalls, toolCallId, toolName } = decodeToolColumn(row.toolJson);
   return {
     seq: row.seq,
     turnId: row.turnId,
     role: row.role,
-    content: row.content,
+    content: shownContent(row),
     ...(toolCalls !== undefined && { toolCalls: [...toolCalls] }),
     ...(toolCallId !== undefined && { toolCallId }),
     ...(toolName !== undefined && { toolName }),

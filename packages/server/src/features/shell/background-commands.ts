@@ -1,8 +1,8 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { Jail, JailEnd, JailedProcess, JailSpec } from '../../kernel/jail.ts';
+import type { Jail, JailEnd, JailedProcess } from '../../kernel/jail.ts';
 import type { ToolContext, ToolResult } from '../../runtime/tool.ts';
-import { describeEnd, outsideOf, type ShellDeps } from './command.ts';
+import { type CommandSpec, describeEnd, outsideOf, type ShellDeps } from './command.ts';
 import { collect, Ring, toText } from './output.ts';
 
 /** Whose a command is: no other turn finds it. */
@@ -23,7 +23,7 @@ export interface Belonging extends Owner {
 interface Command {
   readonly id: string;
   readonly owner: Belonging;
-  readonly spec: JailSpec;
+  readonly spec: CommandSpec;
   readonly startedAtMs: number;
   readonly process: JailedProcess;
   readonly output: Ring;
@@ -43,7 +43,7 @@ export interface RunningCommand extends Belonging {
 }
 
 export interface BackgroundCommands extends AsyncDisposable {
-  begin(jail: Jail, spec: JailSpec, stdin: string | undefined, owner: Belonging): ToolResult;
+  begin(jail: Jail, spec: CommandSpec, stdin: string | undefined, owner: Belonging): ToolResult;
   list(owner: Owner): ToolResult;
   /** What it has written from `offset` on; waits up to `waitMs` for something when there is nothing yet. */
   read(owner: Owner, id: string, options: { readonly offset: number; readonly waitMs: number; readonly signal: AbortSignal }): Promise<ToolResult>;
@@ -129,6 +129,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       void started.ended.then(async (end) => {
         cancel();
         await Promise.race([drained, pause(1000)]);
+        await spec.taint.end();
         command.end = end;
         command.endedAtMs = clock.now();
         for (const old of endedOf(agentId).slice(0, -maxEndedPerAgent)) commands.delete(old.id);
@@ -145,7 +146,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       const own = [...commands.values()].filter(({ owner }) => owner.agentId === agentId && owner.principalId === principalId);
       return {
         content: own.length === 0 ? '(no commands in the background)' : own.map((each) => `${summary(each)}: ${lineOf(each)}`).join('\n'),
-        outside: { source: 'command output' },
+        outside: { source: 'command output', clean: own.every(({ spec }) => spec.taint.isClean()) },
       };
     },
 

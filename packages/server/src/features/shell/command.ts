@@ -2,8 +2,8 @@ import type { AgentConfig } from '@gatehouse/contract';
 import type { CallingTurn } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../kernel/jail.ts';
-import type { ToolContext } from '../../runtime/tool.ts';
-import type { WorkspaceRoom } from '../workspace/api.ts';
+import type { ToolContext, ToolResult } from '../../runtime/tool.ts';
+import type { CommandTaint, FileTaints, WorkspaceRoom } from '../workspace/api.ts';
 import { type ExecConfig, limitsFor } from './config.ts';
 import { folderInside, maskedInside, workspaceMounts } from './workspace-mounts.ts';
 
@@ -19,21 +19,29 @@ export interface ShellDeps {
   readonly agentOf: (agentId: string) => AgentConfig | undefined;
   /** Whether the run of a turn was stopped: a call that is under way completes, and starts nothing that would outlast it. */
   readonly isStopped: (turn: CallingTurn) => boolean;
+  readonly taints: Pick<FileTaints, 'beginCommand'>;
+}
+
+/** A command with what it may have read. */
+export interface CommandSpec extends JailSpec {
+  readonly taint: CommandTaint;
 }
 
 /** What a command is run with. Fails with `invalid_params` for a folder that cannot be one. */
 export async function specOf(
-  { config, env }: ShellDeps,
+  { config, env, taints }: ShellDeps,
   agent: AgentConfig,
   call: { readonly argv: readonly [string, ...string[]]; readonly cwd?: string | undefined; readonly network: boolean },
-  { workspaceDir }: Pick<ToolContext, 'workspaceDir'>,
-): Promise<JailSpec> {
+  context: Pick<ToolContext, 'agentId' | 'workspaceDir' | 'tainted'>,
+): Promise<CommandSpec> {
   const cwd = folderInside(call.cwd);
   const named = agent.exec.env.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const mounts = await workspaceMounts(context.workspaceDir);
   return {
+    taint: await taints.beginCommand(context, call.network || context.tainted()),
     argv: call.argv,
     cwd,
-    mounts: await workspaceMounts(workspaceDir),
+    mounts,
     masked: maskedInside,
     env: { ...Object.fromEntries(named), PATH: jailPath, HOME: jailHome, LANG: 'C.UTF-8', TERM: 'dumb' },
     network: call.network,
@@ -42,8 +50,8 @@ export async function specOf(
 }
 
 /** Where what a command says comes from: with the network it may be anybody's, which no trust in the workspace covers. */
-export function outsideOf({ network }: Pick<JailSpec, 'network'>): { readonly source: string } {
-  return { source: network ? 'command output with network' : 'command output' };
+export function outsideOf({ network, taint }: Pick<CommandSpec, 'network' | 'taint'>): NonNullable<ToolResult['outside']> {
+  return { source: network ? 'command output with network' : 'command output', clean: taint.isClean() };
 }
 
 /** `exit code 1`, `ended by SIGKILL`, and which bound was met. */

@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { type Jail, type JailedProcess, type JailSpec, refuseWithout } from '../../kernel/jail.ts';
+import { type Jail, type JailedProcess, refuseWithout } from '../../kernel/jail.ts';
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
 import type { BackgroundCommands, Belonging } from './background-commands.ts';
-import { describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
+import { type CommandSpec, describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
 import { collect, Ends } from './output.ts';
 
 const maxTimeoutMs = 300_000;
@@ -69,13 +69,20 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
       if (!isFreeing) await deps.room.assertRoom(context.workspaceDir, { files: 1 });
       const jail = isFreeing ? opened : deps.room.watched(opened, context.workspaceDir);
       const spec = await specOf(deps, agent, args, context);
-      if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command began');
-      const turn = context.call.agentCaller?.turn;
-      if (args.background && turn !== undefined && deps.isStopped(turn))
-        throw new AppError('cancelled', 'The run was stopped before the command began');
-      return args.background
-        ? background.begin(jail, spec, args.stdin, belongingOf(context))
-        : runToEnd(deps.clock, jail, spec, args, context.signal);
+      let isLeft = false;
+      try {
+        if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command began');
+        const turn = context.call.agentCaller?.turn;
+        if (args.background && turn !== undefined && deps.isStopped(turn))
+          throw new AppError('cancelled', 'The run was stopped before the command began');
+        if (!args.background) return await runToEnd(deps.clock, jail, spec, args, context.signal);
+        const begun = background.begin(jail, spec, args.stdin, belongingOf(context));
+        isLeft = true;
+        return begun;
+      } finally {
+        // What goes on in the background ends it by itself.
+        if (!isLeft) await spec.taint.end();
+      }
     },
   };
 }
@@ -93,7 +100,7 @@ function belongingOf({ agentId, principalId, conversationRef, origin, turnId, ca
   };
 }
 
-async function runToEnd(clock: Clock, jail: Jail, spec: JailSpec, args: ExecArgs, signal: AbortSignal): Promise<ToolResult> {
+async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecArgs, signal: AbortSignal): Promise<ToolResult> {
   const startedMs = clock.monotonic();
   const started = jail.run(spec);
   let stopped: string | undefined;

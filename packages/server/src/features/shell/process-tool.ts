@@ -24,6 +24,7 @@ export function createProcessTool(background: BackgroundCommands): Tool<typeof p
     effect: 'once',
     readsPrivate: true,
     timeoutMs: maxWaitMs + 5000,
+    onlyReads: ({ action }) => action === 'list' || action === 'read',
     describe: ({ action, id }) => (id === undefined ? action : `${action} ${id}`),
     async run({ action, id, offset, waitMs, input, close }, context) {
       if (action === 'list') return background.list(context);

@@ -15,6 +15,7 @@ import { silentLog } from '../../kernel/log.ts';
 import type { WorkspaceRoom } from '../workspace/api.ts';
 import { WorkspacesConfig } from '../workspace/config.ts';
 import { createQuota } from '../workspace/quota.ts';
+import { allClean } from '../workspace/testing.ts';
 import { ExecConfig } from './config.ts';
 import { createShell, type Shell } from './shell.ts';
 
@@ -46,6 +47,7 @@ beforeEach(() => {
     env: secretEnv,
     agentOf: () => agent,
     isStopped: () => false,
+    taints: allClean,
   });
 });
 afterEach(async () => {
@@ -91,7 +93,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
   it('is run as it is written, and tells how it ended; what it says is from outside', async () => {
     expect(await exec(['echo', '$HOME; touch x', '`id`', '*'])).toEqual({
       content: expect.stringMatching(/^\[exit code 0, \d+\.\d s\]\n\$HOME; touch x `id` \*\n$/),
-      outside: { source: 'command output' },
+      outside: { source: 'command output', clean: true },
     });
     expect(await sh('echo out; echo err >&2; exit 3')).toMatchObject({
       content: expect.stringMatching(/^\[exit code 3, [^\n]*\]\n(out\nerr|err\nout)\n$/),
@@ -254,6 +256,7 @@ describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
       env: secretEnv,
       agentOf: () => agent,
       isStopped: () => false,
+      taints: allClean,
     });
     expect((await sh('echo a > data/a')).content).toContain('[exit code 0');
     const fill = 'for i in 1 2 3; do head -c 900k /dev/zero > data/f$i; done; sleep 20';
@@ -348,6 +351,7 @@ describe('without a jail', () => {
       room,
       env: {},
       agentOf: () => agent,
+      taints: allClean,
     });
     for (const background of [false, true])
       expect(await sh('echo ran > /tmp/ran', { background })).toMatchObject({
@@ -384,6 +388,7 @@ describe('without a jail', () => {
       room,
       env: {},
       agentOf: () => agent,
+      taints: allClean,
     });
     expect(off.tools).toEqual([]);
   });

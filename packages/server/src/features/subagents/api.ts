@@ -17,6 +17,8 @@ export interface RunEnding {
   readonly resultText: string | null;
   readonly resultRefJson: string | null;
   readonly telemetryJson: string | null;
+  /** 1: it had read text from outside. */
+  readonly tainted: number;
   readonly tokens: number;
   /** In 1e-9 US dollars; null when the price of a call is not known. */
   readonly costNano: number | null;
@@ -67,6 +69,8 @@ export interface RunEnd {
   readonly telemetry: z.output<typeof SubAgentTelemetry> | undefined;
   /** At most `graphMaxResultLength` characters; partial when it was ended early. */
   readonly text: string;
+  /** It had read text from outside: for others, `text` is such text. */
+  readonly tainted: boolean;
 }
 
 export interface StoppedRun {

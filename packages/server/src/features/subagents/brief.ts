@@ -27,7 +27,7 @@ export function writeBrief(
     ...listed('What is known', domainKnowledge),
   ].join('\n\n');
   const asked = how.tainted ? `${byTainted}\n\n${how.fence(sections, { source: 'sub-agent' })}` : sections;
-  const said = how.said === undefined ? [] : [`${history}\n${how.fence(how.said, { source: 'conversation' })}`];
+  const said = how.said === undefined ? [] : [`${history}\n${how.fence(how.said, { source: 'conversation', clean: !how.tainted })}`];
   return [intro, ...said, asked].join('\n\n');
 }
 

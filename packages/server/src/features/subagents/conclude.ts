@@ -44,7 +44,12 @@ export async function conclude(
 ): Promise<RunEnding> {
   const { outcome, result, stopped } = run;
   const telemetry = telemetryOf(outcome, result);
-  const used = { telemetryJson: JSON.stringify(telemetry), tokens: outcome.tokensUsed.total, costNano: nanoOf(outcome.costUsd) };
+  const used = {
+    telemetryJson: JSON.stringify(telemetry),
+    tokens: outcome.tokensUsed.total,
+    costNano: nanoOf(outcome.costUsd),
+    tainted: Number(outcome.tainted),
+  };
   const text = outcome.text.trim() === '' ? null : outcome.text;
   const isCompleted = outcome.failure === undefined && (outcome.finishReason === 'stop' || outcome.finishReason === 'background_pending');
   if (!isCompleted)
@@ -87,6 +92,7 @@ export function failure(
     resultText: null,
     resultRefJson: null,
     telemetryJson: null,
+    tainted: 0,
     tokens: 0,
     costNano: 0,
     atMs: how.atMs,

@@ -73,4 +73,6 @@ export const subagentMigrations: readonly Migration[] = [
       `CREATE INDEX sub_agent_steer_by_run ON sub_agent_steer (run_id)`,
     ],
   },
+  // What ran before provenance was known counts as text from outside.
+  { id: '062-sub-agent-taint', up: [`ALTER TABLE sub_agent_run ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
 ];

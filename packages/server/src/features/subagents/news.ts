@@ -47,7 +47,11 @@ export function writeNews(rows: readonly RunRow[], maxTokens: number, fence: (te
     if (row.state !== 'completed') return failureNote(row);
     const { text, more } = resultOf(row, maxTokens, room);
     const told = `${headlineOf(row)}. What it was asked and what it reports:`;
-    const fenced = fence(`Task: ${oneLine(row.task)}\n\n${text === '' ? '(nothing)' : text}`, { source: 'sub-agent', run: row.id });
+    const fenced = fence(`Task: ${oneLine(row.task)}\n\n${text === '' ? '(nothing)' : text}`, {
+      source: 'sub-agent',
+      run: row.id,
+      clean: row.tainted === 0,
+    });
     return [told, fenced, ...(more === undefined ? [] : [more])].join('\n');
   });
   return { message: `[Sub-agents that you asked for ended. Nobody wrote this message.]\n\n${parts.join('\n\n')}` };

@@ -142,5 +142,7 @@ test('what a conversation said last comes along when it is wanted, fenced and bo
   const { conversationRef } = await server.client.call('agent.execute', { message: 'Delegate.', sessionKey });
   await expect.poll(() => over.filter(({ requesterRef }) => requesterRef === conversationRef), { timeout: 10_000 }).toHaveLength(1);
   const brief = server.provider.requests.map(({ body }) => asked(body)).findLast(({ question }) => question.includes('# Task'));
-  expect(brief?.question).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} source="conversation">>>\nuser: The code is 4711\.[\s\S]*assistant: Noted\./);
+  expect(brief?.question).toMatch(
+    /<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="conversation">>>\nuser: The code is 4711\.[\s\S]*assistant: Noted\./,
+  );
 });

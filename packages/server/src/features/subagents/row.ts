@@ -42,6 +42,8 @@ export interface RunRow {
   readonly resultText: string | null;
   readonly resultRefJson: string | null;
   readonly telemetryJson: string | null;
+  /** 1: it had read text from outside, so that what it says is such text for others. */
+  readonly tainted: number;
   readonly announceTo: TellTo;
   readonly announceRef: string | null;
   /** JSON of a `ConversationTarget`, with `announceRef`. */
@@ -87,6 +89,7 @@ export const runColumns = [
   'result_text as resultText',
   'result_ref_json as resultRefJson',
   'telemetry_json as telemetryJson',
+  'tainted',
   'announce_to as announceTo',
   'announce_ref as announceRef',
   'announce_target_json as announceTargetJson',
@@ -116,6 +119,7 @@ const unbegun = {
   resultText: null,
   resultRefJson: null,
   telemetryJson: null,
+  tainted: 0,
   announceWorkId: null,
   announced: 'pending',
   seenTurnId: null,

@@ -94,6 +94,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
       completion,
       telemetry: telemetryOf(row),
       text: headOf(row.resultText ?? '', config.graphMaxResultLength),
+      tainted: row.tainted === 1,
     };
   }
 

@@ -27,7 +27,7 @@ test('with injection a message comes into the running run at its next step, fenc
     const { messages } = await ada.call('session.history', { conversationRef });
     const steer = messages.filter(({ content }) => content.includes('Look at the tests first.'));
     expect(steer.map(({ role }) => role)).toEqual(['user']);
-    expect(steer[0]?.content).toMatch(/^\[Whoever asked[^\n]*\]\n<<<UNTRUSTED-TEXT [0-9a-f]{32} source="steer">>>\n/);
+    expect(steer[0]?.content).toMatch(/^\[Whoever asked[^\n]*\]\n<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="steer">>>\n/);
   }
   // Only a run that runs takes one.
   const [ended] = (await ada.call('subagent.list', {})).runs;
@@ -56,6 +56,6 @@ test('without it the run is ended, and another one with the message as its task 
   ]);
   const requests = server.provider.requests.map(({ body }) => body as { readonly model: string });
   expect(requests.map(({ model }) => model)).toEqual(['mock-other', 'mock-other']);
-  expect(asked(requests[1]).question).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} source="steer">>>\nLook at the tests\.\n<<<END/);
+  expect(asked(requests[1]).question).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="steer">>>\nLook at the tests\.\n<<<END/);
   expect((await ada.call('inbox.list', {})).messages).toHaveLength(1);
 });

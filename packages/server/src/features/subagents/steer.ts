@@ -1,6 +1,6 @@
 import type { ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isTaintedCall } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
@@ -75,7 +75,7 @@ export function createSteer(deps: SteerDeps) {
     admit(row, call);
     const atMs = clock.now();
     const when = { runId: row.id, beforeMs: atMs - spacingMs, atMs };
-    const fenced = deps.fence(message, { source: 'steer' });
+    const fenced = deps.fence(message, { source: 'steer', clean: !isTaintedCall(call) });
     if (deps.config.steerInject) {
       const kept = { id: newId('ss'), text: `${steered}\n${fenced}` };
       const not = await db.write(deps.inject, { ...when, steerId: kept.id, text: kept.text });

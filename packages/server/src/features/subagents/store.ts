@@ -34,6 +34,7 @@ const insert = query<RunRow>(({ db, p }) =>
     result_text: p('resultText'),
     result_ref_json: p('resultRefJson'),
     telemetry_json: p('telemetryJson'),
+    tainted: p('tainted'),
     announce_to: p('announceTo'),
     announce_ref: p('announceRef'),
     announce_target_json: p('announceTargetJson'),
@@ -95,6 +96,7 @@ export interface RunClosing {
   readonly resultText: string | null;
   readonly resultRefJson: string | null;
   readonly telemetryJson: string | null;
+  readonly tainted: number;
   readonly atMs: number;
 }
 
@@ -109,6 +111,7 @@ const close = query<RunClosing, RunRow>(({ db, sql, p }) =>
       result_text: p('resultText'),
       result_ref_json: p('resultRefJson'),
       telemetry_json: p('telemetryJson'),
+      tainted: p('tainted'),
       ended_at_ms: p('atMs'),
       announced: sql`case when announce_to = 'none' then 'none' else announced end`,
     })
@@ -119,8 +122,8 @@ const close = query<RunClosing, RunRow>(({ db, sql, p }) =>
 
 /** The one write that ends a run; gives its row, undefined when it had ended before. Part of `endRun`. */
 export async function closeRun(tx: Tx, closing: RunClosing): Promise<RunRow | undefined> {
-  const { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, atMs } = closing;
-  return (await tx.all(close, { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, atMs }))[0];
+  const { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, tainted, atMs } = closing;
+  return (await tx.all(close, { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, tainted, atMs }))[0];
 }
 
 const childrenOf = query<{ id: string }, { id: string }>(({ db, p }) =>

@@ -59,7 +59,7 @@ const Read = z.strictObject({
   limit: z.int().min(1).max(20_000).default(8000).describe('Characters.'),
 });
 
-const outside = { source: 'sub-agent' };
+const outsideOf = (rows: readonly Pick<RunRow, 'tainted'>[]) => ({ source: 'sub-agent', clean: rows.every(({ tainted }) => tainted === 0) });
 const listed = 50;
 const listedMinutes = 24 * 60;
 /** Characters of all results that one wait shows. */
@@ -136,7 +136,7 @@ export function createSubagentTools({ db, clock, config, agents, results, method
       const how = row.state === 'failed' ? `failed (${row.errorKind ?? row.endReason ?? 'unknown'})` : row.state;
       return `${row.id} ${how}, ${seconds} s, agent ${row.agentId}: ${JSON.stringify(headOf(row.task, shownTask))}`;
     });
-    return { content: lines.join('\n'), outside };
+    return { content: lines.join('\n'), outside: outsideOf(rows) };
   }
 
   function waited(results: Awaited<ReturnType<typeof wait>>['results'], rows: readonly RunRow[]) {
@@ -150,7 +150,7 @@ export function createSubagentTools({ db, clock, config, agents, results, method
       const { text, more } = resultOf(row, config.subagentContext.maxResultTokens, room);
       return [`${runId} completed:`, text, ...(more === undefined ? [] : [more])].join('\n');
     });
-    return { content: parts.join('\n\n'), outside };
+    return { content: parts.join('\n\n'), outside: outsideOf([...ended.values()]) };
   }
 
   const agentList: Tool = {
@@ -187,7 +187,7 @@ export function createSubagentTools({ db, clock, config, agents, results, method
       const left = Math.max(0, text.length - offset - part.length);
       return {
         content: `${part}\n[characters ${offset} to ${offset + part.length} of ${text.length}${left === 0 ? '' : `, ${left} more`}]`,
-        outside,
+        outside: outsideOf([row]),
       };
     },
   };

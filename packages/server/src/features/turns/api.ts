@@ -118,6 +118,8 @@ export interface TurnOutcome {
   readonly thinking?: readonly ThinkingBlock[];
   /** Why the last answer ended, where it was not the model's own decision. */
   readonly ending?: AnswerEnding;
+  /** The model had read text from outside: for others, `text` is such text. */
+  readonly tainted: boolean;
   /** `provider/model` that answered last. */
   readonly model: string;
   /** Present when the turn did not do its work. */
@@ -162,7 +164,7 @@ export interface DurableTurn {
   /** The same whenever the work is resumed. */
   readonly message: string;
   /** Text from outside that belongs to the message; it is fenced here. */
-  readonly fenced?: { readonly text: string; readonly source: string };
+  readonly fenced?: { readonly text: string; readonly source: string; readonly clean?: boolean };
   /** As a configuration names one; else that of `operation`, else the agent's. */
   readonly model?: string;
   /** Lowers the agent's `turnTimeoutMs`, or raises it. */

@@ -7,6 +7,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { ModelInfo } from '../../llm/model.ts';
+import { holdsTaint } from '../../runtime/fence.ts';
 import type { TurnResult } from '../../runtime/turn.ts';
 import type { WorkClaim, WorkEnd } from '../durable/api.ts';
 import type { Admitted } from './admission.ts';
@@ -51,6 +52,8 @@ export class DurableRun {
   readonly start: TurnStart;
   readonly turn: DurableTurn;
   readonly isResumed: boolean;
+  /** An earlier run of it had read text from outside. */
+  readonly isTainted: boolean;
   /** How the turn ends without a further step: an earlier run left something that cannot be gone on with. */
   readonly leftEnd: LeftEnd | undefined;
   readonly #deps: DurableDeps;
@@ -76,6 +79,7 @@ export class DurableRun {
     this.turn = turn;
     this.start = start;
     this.isResumed = left !== undefined;
+    this.isTainted = left?.isTainted === true;
     this.leftEnd = left === undefined ? undefined : endOf(left);
     this.ledger = new WorkLedger(deps, this.#of, left, () => admitted.controller.abort(lostClaim()));
   }
@@ -90,15 +94,10 @@ export class DurableRun {
   resultOfLeft([model]: readonly ModelInfo[]): TurnResult | undefined {
     if (this.leftEnd === undefined || model === undefined) return undefined;
     const { kind, message, messages } = this.leftEnd;
-    return {
-      finishReason: 'error',
-      text: message,
-      messages,
-      calls: [],
-      steps: this.ledger.before.steps,
-      model,
-      failure: { kind, message, transient: false },
-    };
+    const { steps } = this.ledger.before;
+    const tainted = this.isTainted || messages.some(({ content }) => holdsTaint(content));
+    const failure = { kind, message, transient: false };
+    return { finishReason: 'error', text: message, messages, calls: [], steps, model, tainted, failure };
   }
 
   outcomeOf(result: TurnResult): TurnOutcome {

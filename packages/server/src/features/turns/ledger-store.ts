@@ -6,6 +6,7 @@ import type { StepRow, TurnTotals } from './ledger.ts';
 interface DurableRow {
   readonly turnId: string;
   readonly resumes: number;
+  readonly tainted: 0 | 1;
   readonly startedAtMs: number;
   readonly steps: number;
   readonly inputTokens: number;
@@ -14,7 +15,7 @@ interface DurableRow {
 }
 
 const insertDurable = query<{ workId: string; turnId: string }>(({ db, p }) =>
-  db.insertInto('durable_turn').values({ work_id: p('workId'), turn_id: p('turnId'), resumes: 0, first_call_id: null }),
+  db.insertInto('durable_turn').values({ work_id: p('workId'), turn_id: p('turnId'), resumes: 0, first_call_id: null, tainted: 0 }),
 );
 
 /** A turn that survives its process. Part of `openDurableTurn`. */
@@ -29,6 +30,7 @@ const byWork = query<{ workId: string }, DurableRow>(({ db, p }) =>
     .select([
       'd.turn_id as turnId',
       'd.resumes',
+      'd.tainted',
       't.started_at_ms as startedAtMs',
       't.steps',
       't.input_tokens as inputTokens',
@@ -48,6 +50,13 @@ const countResumes = query<{ workId: string; change: number }>(({ db, sql, p }) 
 /** A further resume of the turn, or with -1 a stop that counts as none. */
 export async function countResume(tx: Tx, input: { readonly workId: string; readonly change: 1 | -1 }): Promise<void> {
   await tx.run(countResumes, input);
+}
+
+const setTainted = query<{ turnId: string }>(({ db, p }) => db.updateTable('durable_turn').set({ tainted: 1 }).where('turn_id', '=', p('turnId')));
+
+/** The turn has read text from outside. Part of `checkpointTurn`. */
+export async function taintTurn(tx: Tx, turnId: string): Promise<void> {
+  await tx.run(setTainted, { turnId });
 }
 
 const stepsOf = query<{ turnId: string }, { step: number; finished: number; messagesJson: string }>(({ db, p }) =>
@@ -74,6 +83,8 @@ export interface LeftTurn {
   readonly turnId: string;
   readonly resumes: number;
   readonly startedAtMs: number;
+  /** It had read text from outside that its steps need not show. */
+  readonly isTainted: boolean;
   readonly totals: TurnTotals;
   readonly steps: readonly StepRow[];
   /** Whether a tool of class `once` began in any step. */
@@ -90,7 +101,7 @@ const toMessage = (json: string) => parseJson(json) as ModelMessage;
 export async function findDurableTurn(tx: Tx, workId: string): Promise<LeftTurn | undefined> {
   const row = await tx.get(byWork, { workId });
   if (row === undefined) return undefined;
-  const { turnId, resumes, startedAtMs, ...totals } = row;
+  const { turnId, resumes, startedAtMs, tainted, ...totals } = row;
   const steps = await tx.all(stepsOf, { turnId });
   const intents = await tx.all(intentsOf, { turnId });
   const isFinished = new Set(steps.filter(({ finished }) => finished === 1).map(({ step }) => step));
@@ -98,6 +109,7 @@ export async function findDurableTurn(tx: Tx, workId: string): Promise<LeftTurn 
     turnId,
     resumes,
     startedAtMs,
+    isTainted: tainted === 1,
     totals,
     hasActed: intents.length > 0,
     steps: steps.map(({ step, finished, messagesJson }) => ({ step, finished: finished === 1, messages: toMessages(messagesJson) })),

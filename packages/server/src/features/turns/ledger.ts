@@ -51,6 +51,8 @@ export interface Checkpoint extends DurableOf {
   readonly parked?: true;
   /** With `parked`: the work waits. */
   readonly wait?: { readonly for: WorkWait; readonly atMs: number };
+  /** The turn has read text from outside that its steps do not show. */
+  readonly tainted?: true;
 }
 
 export interface ReserveInput {
@@ -86,6 +88,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
   /** What the budget of this run counts that is booked already. */
   #bookedNano: number;
   #hasActed: boolean;
+  #isTainted = false;
   /** Keys of what has begun, by the id of the call. */
   readonly #open = new Map<string, string>();
 
@@ -113,6 +116,11 @@ export class WorkLedger implements TurnLedger, ReserveStore {
   /** With all that is booked by now. */
   get totals(): TurnTotals {
     return this.#totals;
+  }
+
+  /** What the turn begins with is text from outside: kept with the next step. */
+  taint(): void {
+    this.#isTainted = true;
   }
 
   /** Those of the records of this run that are not booked yet. */
@@ -176,7 +184,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
   }
 
   async #write(checkpoint: Checkpoint): Promise<boolean> {
-    const isKept = await this.#deps.db.write(this.#deps.checkpointTurn, checkpoint);
+    const isKept = await this.#deps.db.write(this.#deps.checkpointTurn, this.#isTainted ? { ...checkpoint, tainted: true } : checkpoint);
     if (!isKept) this.#onLost();
     return isKept;
   }

@@ -78,4 +78,5 @@ export const turnMigrations: readonly Migration[] = [
       `CREATE INDEX turn_intent_by_turn ON turn_intent (turn_id)`,
     ],
   },
+  { id: '060-turn-taint', up: [`ALTER TABLE durable_turn ADD COLUMN tainted INTEGER NOT NULL DEFAULT 0`] },
 ];

@@ -8,6 +8,7 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../llm/model.ts';
 import type { BackgroundRights } from '../../runtime/background.ts';
+import { isTainted } from '../../runtime/taint.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import { authorityOf } from '../../runtime/tool-policy.ts';
 import type { RunTurn, TurnInput, TurnResult, TurnSink } from '../../runtime/turn.ts';
@@ -69,6 +70,8 @@ export interface Run {
   readonly alongside?: Alongside | undefined;
   /** Of a kept turn: what it may do in the background, and by whose rights it acts. */
   readonly background?: BackgroundRights | undefined;
+  /** Of a kept turn: earlier ones had read text from outside. */
+  readonly taintedBefore?: boolean | undefined;
   /** Of a turn that survives its process; it decides itself what is kept. */
   readonly durable?: DurableRun | undefined;
 }
@@ -146,6 +149,7 @@ export function createRuns(deps: RunDeps): Runs {
         messages: turn.history.length === 0 ? sent : [...turn.history, ...sent],
         ...(turn.whole === true && { whole: [...turn.history, ...turn.brought] }),
         tools: turn.tools,
+        taintedBefore: turn.taintedBefore === true || durable?.isTainted === true,
         workspaceDir: agent.workspaceDir,
         conversationRef: target.ref,
         sessionKey: target.sessionKey,
@@ -171,6 +175,8 @@ export function createRuns(deps: RunDeps): Runs {
         ...(turn.clientTools !== undefined && { clientTools: turn.clientTools }),
         ...(turn.options !== undefined && { options: turn.options }),
       };
+      // Another process may find other memories and other notes in front of the same question.
+      if (durable !== undefined && isTainted(sent, input)) durable.ledger.taint();
       const left = durable?.resultOfLeft(turn.models);
       const result = left ?? withReason(await deps.runTurn(input, announce.streaming(sink, about, target.principalId)), admitted.stoppedBy);
       const outcome = durable === undefined ? toOutcome(start, result) : durable.outcomeOf(result);

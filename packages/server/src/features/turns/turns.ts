@@ -174,7 +174,8 @@ export function createTurns(deps: TurnsDeps): Turns {
     const inspectFile = (text: string) => deps.inspect(text, { source: 'external_content', ...inspected });
     const outside = durable?.turn.fenced;
     if (outside !== undefined) inspectFile(outside.text);
-    const text = outside === undefined ? message : `${message}\n\n${deps.fence(outside.text, { source: outside.source })}`;
+    const text =
+      outside === undefined ? message : `${message}\n\n${deps.fence(outside.text, { source: outside.source, clean: outside.clean === true })}`;
     // What was found goes with the question and is not kept, so that what was sent before stays the same from turn to turn.
     const question = past.recalled === undefined ? text : `${past.recalled}\n\n${text}`;
     const asked: ModelMessage =
@@ -196,6 +197,7 @@ export function createTurns(deps: TurnsDeps): Turns {
         background,
         alongside: turn.alongside,
         durable,
+        taintedBefore: past.tainted,
       },
       admitted,
       sink,
@@ -367,7 +369,7 @@ export function createTurns(deps: TurnsDeps): Turns {
   };
 }
 
-const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false };
+const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false, tainted: false };
 
 function answerLength({ maxTokens, maxTokensIsBound }: CompletionRequest, model: ModelInfo | undefined): number | undefined {
   return maxTokensIsBound === true && maxTokens !== undefined && model !== undefined ? Math.min(maxTokens, model.maxTokens) : maxTokens;

@@ -9,19 +9,35 @@ interface FileChange {
   readonly path: string;
   readonly before: string | undefined;
   readonly after: string | undefined;
+  /** The file that it takes text over from. */
+  readonly from?: string;
+}
+
+/** Where the text of files came from. */
+export interface PatchNotes {
+  isTainted(from: string | undefined): Promise<boolean>;
+  /** `text` is undefined of a file that goes. */
+  mark(path: string, tainted: boolean, text: string | undefined): Promise<void>;
 }
 
 const maxTotalCharacters = 8 * 1024 * 1024;
 
 /** Applies all steps or none: everything is read and checked first, and what was written is put back when a write fails. Gives one line per step. */
-export async function applyPatch(root: string, steps: readonly PatchStep[]): Promise<readonly string[]> {
+export async function applyPatch(root: string, steps: readonly PatchStep[], notes: PatchNotes): Promise<readonly string[]> {
   const { changes, lines } = await plan(root, steps);
   const written: FileChange[] = [];
+  const tainted = await Promise.all(changes.map(({ from }) => notes.isTainted(from)));
+  const noteAll = async (isWritten: boolean) => {
+    for (const [index, { path, after }] of changes.entries())
+      if ((after !== undefined && tainted[index] === true) !== isWritten) await notes.mark(path, tainted[index] === true, after);
+  };
+  await noteAll(false);
   try {
     for (const change of changes) {
       written.push(change);
       await put(root, change.path, change.after);
     }
+    await noteAll(true);
   } catch (error) {
     for (const { path, before } of written.toReversed()) await put(root, path, before).catch(() => {});
     throw error;
@@ -76,12 +92,12 @@ async function plan(
       const before = await readText(root, path);
       const after = applyHunks(path, before, step.hunks);
       if (step.moveTo === undefined) {
-        take({ path, before, after });
+        take({ path, before, after, from: path });
         lines.push(`updated ${path}`);
       } else {
         const target = name(step.moveTo);
         await mustBeFree(target);
-        take({ path: target, before: undefined, after });
+        take({ path: target, before: undefined, after, from: path });
         take({ path, before, after: undefined });
         lines.push(`moved ${path} to ${target}`);
       }

@@ -11,6 +11,7 @@ import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
 import { listFolderInside, notHere, plainPath, readFileInside, removeInside, writeFileInside } from '../../kernel/safe-path.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
+import type { FileTaints } from './api.ts';
 import type { Exclusive } from './exclusive.ts';
 import type { Git } from './git.ts';
 import { isInternal } from './internal-names.ts';
@@ -34,6 +35,7 @@ export interface WorkspaceMethodsDeps {
   readonly git: Git;
   readonly exclusive: Exclusive;
   readonly quota: Quota;
+  readonly taints: FileTaints;
   /** A file was changed. */
   readonly changed: (agent: Agent) => void;
 }
@@ -103,6 +105,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
           await deps.quota.assertRoom(workspaceDir, { bytes: sizeBytes, files: 1 });
           await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
           await writeFileInside(workspaceDir, path, content, { maxBytes: workspaceLimits.writeBytes });
+          await deps.taints.mark({ agentId, workspaceDir }, path, false, content);
           return { written: true as const, sizeBytes };
         }),
       );
@@ -114,6 +117,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
           const path = writablePath(filePath);
           // A link is removed as a name; what it leads to stays.
           if (!(await removeInside(workspaceDir, path))) throw notHere();
+          await deps.taints.forget({ agentId, workspaceDir }, path);
           return { deleted: true as const };
         }),
       ),
@@ -150,7 +154,9 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
         if (!isTemplateName(fileName)) throw new AppError('invalid_params', `Not a template file: ${fileName}`, { param: 'fileName' });
         await deps.quota.assertRoom(workspaceDir, { bytes: Buffer.byteLength(templateOf(fileName)), files: 1 });
         await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
-        await at('fileName', () => writeFileInside(workspaceDir, fileName, templateOf(fileName), { maxBytes: workspaceLimits.writeBytes }));
+        const text = templateOf(fileName);
+        await at('fileName', () => writeFileInside(workspaceDir, fileName, text, { maxBytes: workspaceLimits.writeBytes }));
+        await deps.taints.mark({ agentId, workspaceDir }, fileName, false, text);
         return { reset: true as const, fileName };
       }),
 
@@ -190,8 +196,9 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
     },
 
     'workspace.git.commit': ({ agentId, message, paths }, call) =>
-      change('workspace.git.commit', 'mutate', agentId, call, paths === undefined ? {} : { paths: paths.slice(0, 20) }, (agent) => {
+      change('workspace.git.commit', 'mutate', agentId, call, paths === undefined ? {} : { paths: paths.slice(0, 20) }, async (agent) => {
         const plain = paths?.map((path, index) => readablePath(`paths.${index}`, path));
+        await deps.taints.committed({ agentId, workspaceDir: agent.workspaceDir });
         return inRepository(agent, call, (repository) => repository.commit(message, plain));
       }),
 
@@ -200,6 +207,9 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
         at('filePath', async () => {
           const path = writablePath(filePath);
           await deps.quota.assertRoom(agent.workspaceDir, { files: 1 });
+          const place = { agentId, workspaceDir: agent.workspaceDir };
+          // An earlier version may be one that text from outside was in.
+          if (await deps.taints.isRepositoryTainted(place)) await deps.taints.mark(place, path, true, '');
           await inRepository(agent, call, (repository) => repository.restore(path));
           return { restored: true as const };
         }),

@@ -5,9 +5,21 @@ import { callTools } from '../../runtime/call-tools.ts';
 import { createFence } from '../../runtime/fence.ts';
 import { turnInput } from '../../runtime/testing.ts';
 import type { Tool } from '../../runtime/tool.ts';
+import type { FileTaints } from './api.ts';
 import { createExclusive } from './exclusive.ts';
 import { createSearch } from './search.ts';
 import { createWorkspaceTools } from './tools.ts';
+
+/** Nothing is known of any file. */
+export const allClean: FileTaints = {
+  isTainted: async () => false,
+  isTaintedBelow: async () => false,
+  mark: async () => {},
+  forget: async () => {},
+  committed: async () => {},
+  isRepositoryTainted: async () => false,
+  beginCommand: async () => ({ isClean: () => true, taint: async () => {}, end: async () => {} }),
+};
 
 /** The tools of workspaces, for tests that need no server. */
 export function testWorkspaceTools(): readonly Tool[] {
@@ -15,6 +27,7 @@ export function testWorkspaceTools(): readonly Tool[] {
     exclusive: createExclusive(),
     room: { assertRoom: async () => {} },
     search: createSearch(systemClock),
+    taints: allClean,
     changed() {},
   });
 }
@@ -30,7 +43,9 @@ export function createToolCaller(workspaceDir: () => string) {
       [{ id: 'c', name, arguments: JSON.stringify(args) }],
     );
     if (result?.role !== 'tool') expect.fail('no result');
-    const fenced = /^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="([^"]*)">>>\n(.*)\n<<<END-UNTRUSTED-TEXT [0-9a-f]{32}>>>$/s.exec(result.content);
+    const fenced = /^<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="([^"]*)">>>\n(.*)\n<<<END-UNTRUSTED-TEXT [0-9a-f]{32}>>>$/s.exec(
+      result.content,
+    );
     return { content: fenced?.[2] ?? result.content, source: fenced?.[1], failed: result.isError === true };
   };
 }

@@ -4,8 +4,9 @@ import { AppError } from '../../kernel/app-error.ts';
 import { listFolderInside, notHere, plainPath, writeFileInside } from '../../kernel/safe-path.ts';
 import { isOwnResult } from '../../runtime/off-load.ts';
 import type { Tool, ToolContext, ToolResult } from '../../runtime/tool.ts';
-import { applyPatch } from './apply-patch.ts';
+import { applyPatch, type PatchNotes } from './apply-patch.ts';
 import { replaceExact } from './edit.ts';
+import type { FileTaints } from './api.ts';
 import type { Exclusive } from './exclusive.ts';
 import { parsePatch } from './patch.ts';
 import type { WorkspaceRoom } from './api.ts';
@@ -70,12 +71,13 @@ export interface WorkspaceToolDeps {
   readonly exclusive: Exclusive;
   readonly room: Pick<WorkspaceRoom, 'assertRoom'>;
   readonly search: Search;
+  readonly taints: FileTaints;
   /** A file of this agent was changed. */
   readonly changed: (agentId: string) => void;
 }
 
 /** The tools for files of the agent's workspace folder, which is made with the first file (0700). */
-export function createWorkspaceTools({ exclusive, room, search, changed }: WorkspaceToolDeps): readonly Tool[] {
+export function createWorkspaceTools({ exclusive, room, search, taints, changed }: WorkspaceToolDeps): readonly Tool[] {
   /** Changes of one workspace come one after the other, so that none is made of what another has replaced. */
   const changing = (
     context: ToolContext,
@@ -88,6 +90,25 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
       await mkdir(context.workspaceDir, { recursive: true, mode: 0o700 });
       return work().finally(() => changed(context.agentId));
     });
+
+  async function put(context: ToolContext, path: string, content: string, tainted: boolean): Promise<void> {
+    if (tainted) await taints.mark(context, path, tainted, content);
+    await writeFileInside(context.workspaceDir, path, content, { maxBytes: maxWriteBytes });
+    if (!tainted) await taints.mark(context, path, tainted, content);
+  }
+
+  async function outsideOf(context: ToolContext, what: 'names' | 'lines', folder: string) {
+    return {
+      source: `workspace file ${what} in ${folder}`,
+      clean: !(await taints.isTaintedBelow(context, folder.replace(/^\.\/$/, '.').replace(/(?<=[^/])\/$/, ''))),
+    };
+  }
+
+  /** What a patch takes over keeps its taint, under another name too. */
+  const noteOf = (context: ToolContext): PatchNotes => ({
+    isTainted: async (path) => context.tainted() || (path !== undefined && (await taints.isTainted(context, path))),
+    mark: (path, tainted, text) => (text === undefined ? taints.forget(context, path) : taints.mark(context, path, tainted, text)),
+  });
 
   const read: Tool<typeof readArgs> = {
     name: 'read',
@@ -106,13 +127,15 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
         maxCharacters: maxShownCharacters,
         maxBytes: maxFileBytes,
       });
+      // After the text: what was changed meanwhile is tainted by then.
+      const clean = !(await taints.isTainted(context, relative));
       if (total === 0) return { content: '(the file is empty)' };
       if (offset > total) throw new AppError('invalid_params', `offset: the file has ${total} lines`);
       const last = offset - 1 + lines.length;
       const long = cutAt === undefined ? '' : `\n[line ${last} is longer: only its first ${cutAt} characters are shown]`;
       const part = `[lines ${offset} to ${last} of ${total}${last < total ? `; go on with offset ${last + 1}` : ''}]`;
       const note = last < total || offset > 1 ? `\n${part}` : '';
-      return { content: `${lines.join('\n')}${long}${note}`, outside: { source: `workspace file ${relative}` } };
+      return { content: `${lines.join('\n')}${long}${note}`, outside: { source: `workspace file ${relative}`, clean } };
     },
   };
 
@@ -127,7 +150,7 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
     describe: (args) => describe('write', args.path, `(${Buffer.byteLength(args.content)} bytes)`),
     run: ({ path: relative, content }, context) =>
       changing(context, { bytes: Buffer.byteLength(content), files: 1 }, async () => {
-        await writeFileInside(context.workspaceDir, writablePath(relative), content, { maxBytes: maxWriteBytes });
+        await put(context, writablePath(relative), content, context.tainted());
         return { content: `Wrote ${Buffer.byteLength(content)} bytes to ${relative}` };
       }),
   };
@@ -146,7 +169,7 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
       changing(context, { bytes: Buffer.byteLength(replacement.newText), files: 1 }, async () => {
         const target = writablePath(relative);
         const { text, count } = replaceExact(await readText(context.workspaceDir, target), replacement);
-        await writeFileInside(context.workspaceDir, target, text, { maxBytes: maxWriteBytes });
+        await put(context, target, text, context.tainted() || (await taints.isTainted(context, target)));
         return { content: `Replaced ${count === 1 ? 'one place' : `${count} places`} in ${relative}` };
       }),
   };
@@ -165,7 +188,7 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
       // What only deletes makes room.
       const isGrowing = steps.some(({ kind }) => kind !== 'delete');
       const wanted = { bytes: isGrowing ? Buffer.byteLength(args.patch) : 0, files: isGrowing ? steps.length : 0 };
-      return changing(context, wanted, async () => ({ content: (await applyPatch(context.workspaceDir, steps)).join('\n') }));
+      return changing(context, wanted, async () => ({ content: (await applyPatch(context.workspaceDir, steps, noteOf(context))).join('\n') }));
     },
   };
 
@@ -189,7 +212,7 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
       if (lines.length === 0) return { content: '(the folder is empty)' };
       return {
         content: `${lines.join('\n')}${more ? `\n[only ${maxListed} of its entries are shown]` : ''}`,
-        outside: { source: `workspace file names in ${relative}` },
+        outside: await outsideOf(context, 'names', relative),
       };
     },
   };
@@ -204,7 +227,7 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
     describe: (args) => describe('find', args.pattern, `in ${args.path}`),
     async run({ pattern, path: relative, limit }, context) {
       const request = { root: context.workspaceDir, path: relative, glob: pattern, expression: undefined, limit };
-      return showFound(await search(request, context.signal), `workspace file names in ${relative}`, 'No file has such a name');
+      return showFound(await search(request, context.signal), await outsideOf(context, 'names', relative), 'No file has such a name');
     },
   };
 
@@ -219,7 +242,7 @@ export function createWorkspaceTools({ exclusive, room, search, changed }: Works
     async run({ pattern, path: relative, glob, literal, ignoreCase, context: around, limit }, context) {
       const expression = { source: pattern, literal, ignoreCase, context: around };
       const request = { root: context.workspaceDir, path: relative, glob, expression, limit };
-      return showFound(await search(request, context.signal), `workspace file lines in ${relative}`, 'No line matches');
+      return showFound(await search(request, context.signal), await outsideOf(context, 'lines', relative), 'No line matches');
     },
   };
 
@@ -245,9 +268,9 @@ function pathsOf(patch: string): readonly string[] {
   }
 }
 
-function showFound({ lines, found, stopped }: Found, source: string, nothing: string): ToolResult {
+function showFound({ lines, found, stopped }: Found, outside: ToolResult['outside'], nothing: string): ToolResult {
   const reason = { limit: 'there are more', files: 'too many files to look at all of them', size: 'too much text to look at all of it' };
   const note = stopped === undefined ? '' : `\n[stopped after ${found}: ${reason[stopped]}; look in a smaller folder, or for something narrower]`;
   if (lines.length === 0) return { content: `${nothing}${note}` };
-  return { content: `${lines.join('\n')}${note}`, outside: { source } };
+  return { content: `${lines.join('\n')}${note}`, ...(outside !== undefined && { outside }) };
 }

@@ -4,9 +4,10 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { AgentsApi } from '../agents/api.ts';
-import type { WorkspaceApi, WorkspaceRoom } from './api.ts';
+import type { FileTaints, WorkspaceApi, WorkspaceRoom } from './api.ts';
 import type { WorkspacesConfig } from './config.ts';
 import { createExclusive } from './exclusive.ts';
+import { createFileTaints } from './file-taint.ts';
 import { createGit } from './git.ts';
 import { createWorkspaceMethods, type WorkspaceMethods } from './methods.ts';
 import { createPromptFiles } from './prompt-files.ts';
@@ -34,12 +35,14 @@ export interface Workspace extends AsyncDisposable {
   readonly room: WorkspaceRoom;
   readonly methods: WorkspaceMethods;
   readonly tools: readonly Tool[];
+  readonly taints: FileTaints;
 }
 
 /** The folders in which agents work: methods for their owners, tools for the agents, files for the prompt. */
 export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets, config, disk, processClock }: WorkspaceDeps): Workspace {
   const exclusive = createExclusive();
   const quota = createQuota({ clock: processClock, log, config, disk });
+  const taints = createFileTaints({ db, clock });
   const promptFiles = createPromptFiles({ clock, log, hideSecrets });
   const methods = createWorkspaceMethods({
     db,
@@ -50,16 +53,18 @@ export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets
     git: createGit({ clock, path }),
     exclusive,
     quota,
+    taints,
     changed: promptFiles.changed,
   });
   const tools = createWorkspaceTools({
     exclusive,
     room: quota,
     search: createSearch(clock),
+    taints,
     changed(agentId) {
       const agent = agents.find(agentId);
       if (agent !== undefined) promptFiles.changed(agent);
     },
   });
-  return { api: promptFiles, room: quota, methods, tools, [Symbol.asyncDispose]: () => quota[Symbol.asyncDispose]() };
+  return { api: promptFiles, room: quota, methods, tools, taints, [Symbol.asyncDispose]: () => quota[Symbol.asyncDispose]() };
 }

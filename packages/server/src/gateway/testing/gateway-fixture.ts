@@ -137,6 +137,7 @@ export async function startGateway(options: FixtureOptions = {}) {
 export const outcome: TurnOutcome = {
   finishReason: 'stop',
   text: 'Hello',
+  tainted: false,
   tokensUsed: { input: 12, output: 3, total: 15 },
   cachedInput: 0,
   costUsd: 0,

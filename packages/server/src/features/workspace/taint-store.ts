@@ -1,0 +1,145 @@
+import { operation, query } from '../../kernel/db/operation.ts';
+
+/** What is known of a file, or of everything in a folder that has no row of its own. */
+export interface TaintRow {
+  readonly agentId: string;
+  /** Folded, as file systems that tell no cases apart look it up. */
+  readonly path: string;
+  /** As it is on disk. */
+  readonly name: string;
+  readonly tree: 0 | 1;
+  readonly tainted: 0 | 1;
+  /** SHA-256 of the content; null where it says nothing. */
+  readonly digest: string | null;
+}
+
+const rowColumns = ['agent_id as agentId', 'path', 'name', 'tree', 'tainted', 'digest'] as const;
+
+const anyOf = query<{ agentId: string }, { path: string }>(({ db, p }) =>
+  db.selectFrom('file_taint').select('path').where('agent_id', '=', p('agentId')).limit(1),
+);
+const windowsOf = query<{ agentId: string }, Window>(({ db, p }) =>
+  db.selectFrom('file_taint_window').select(['id', 'agent_id as agentId', 'since_ms as sinceMs']).where('agent_id', '=', p('agentId')),
+);
+
+/** A command that may write text from outside runs since then, by the time of the file system. */
+export interface Window {
+  readonly id: string;
+  readonly agentId: string;
+  readonly sinceMs: number;
+}
+
+export interface KnownFile {
+  /** Whether anything is known of any file of the agent. */
+  readonly any: boolean;
+  readonly windows: readonly Window[];
+  readonly exact?: TaintRow | undefined;
+  /** Around it, all of which counts. */
+  readonly inTree: boolean;
+}
+
+export const knownFile = operation(
+  'workspace.knownFile',
+  async (
+    tx,
+    { agentId, path, around }: { readonly agentId: string; readonly path: string; readonly around: readonly string[] },
+  ): Promise<KnownFile> => {
+    const windows = await tx.all(windowsOf, { agentId });
+    if ((await tx.get(anyOf, { agentId })) === undefined) return { any: false, windows, inTree: false };
+    const rows = await tx.build<TaintRow>((db) =>
+      db
+        .selectFrom('file_taint')
+        .select(rowColumns)
+        .where('agent_id', '=', agentId)
+        .where('path', 'in', [path, ...around]),
+    );
+    return { any: true, windows, exact: rows.find((row) => row.path === path && row.tree === 0), inTree: rows.some((row) => row.tree === 1) };
+  },
+);
+
+const byDigest = query<{ agentId: string; digest: string }, { path: string }>(({ db, p }) =>
+  db.selectFrom('file_taint').select('path').where('agent_id', '=', p('agentId')).where('digest', '=', p('digest')).where('tainted', '=', 1).limit(1),
+);
+
+/** Whether a file of the agent with this very content holds text from outside, whatever its name is now. */
+export const isTaintedContent = operation(
+  'workspace.taintedContent',
+  async (tx, input: { readonly agentId: string; readonly digest: string }): Promise<boolean> => (await tx.get(byDigest, input)) !== undefined,
+);
+
+const ofAgent = query<{ agentId: string }, TaintRow>(({ db, p }) =>
+  db.selectFrom('file_taint').select(rowColumns).where('agent_id', '=', p('agentId')).where('tainted', '=', 1).limit(5000),
+);
+
+export const taintedFiles = operation(
+  'workspace.taintedFiles',
+  async (tx, { agentId }: { readonly agentId: string }): Promise<{ readonly rows: TaintRow[]; readonly windows: Window[] }> => ({
+    rows: await tx.all(ofAgent, { agentId }),
+    windows: await tx.all(windowsOf, { agentId }),
+  }),
+);
+
+const put = query<TaintRow>(({ db, sql, p }) =>
+  db
+    .insertInto('file_taint')
+    .values({ agent_id: p('agentId'), path: p('path'), name: p('name'), tree: p('tree'), tainted: p('tainted'), digest: p('digest') })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['agent_id', 'path'])
+        .doUpdateSet({ name: sql`excluded.name`, tree: sql`excluded.tree`, tainted: sql`excluded.tainted`, digest: sql`excluded.digest` }),
+    ),
+);
+const remove = query<{ agentId: string; path: string }>(({ db, p }) =>
+  db.deleteFrom('file_taint').where('agent_id', '=', p('agentId')).where('path', '=', p('path')),
+);
+const close = query<{ id: string }>(({ db, p }) => db.deleteFrom('file_taint_window').where('id', '=', p('id')));
+
+export interface Marking {
+  readonly agentId: string;
+  readonly rows: readonly Omit<TaintRow, 'agentId'>[];
+}
+
+/** Writes down what files are. A clean one needs a row only where something is known of others. */
+export const markFiles = operation('workspace.markFiles', async (tx, { agentId, rows }: Marking): Promise<void> => {
+  const isKnown = (await tx.get(anyOf, { agentId })) !== undefined || (await tx.all(windowsOf, { agentId })).length > 0;
+  for (const row of rows) if (isKnown || row.tainted === 1 || row.path.startsWith('.')) await tx.run(put, { agentId, ...row });
+});
+
+const exactly = query<{ agentId: string; path: string; digest: string }, { path: string }>(({ db, p }) =>
+  db
+    .selectFrom('file_taint')
+    .select('path')
+    .where('agent_id', '=', p('agentId'))
+    .where('path', '=', p('path'))
+    .where('digest', '=', p('digest'))
+    .where('tainted', '=', 0),
+);
+
+/** The files of a command that has ended, but for those that a clean turn wrote meanwhile. */
+export const closeWindow = operation(
+  'workspace.closeTaintWindow',
+  async (tx, { agentId, id, rows }: Pick<Window, 'agentId' | 'id'> & { readonly rows: Marking['rows'] }): Promise<void> => {
+    for (const row of rows) {
+      const { path, digest } = row;
+      if (digest !== null && (await tx.get(exactly, { agentId, path, digest })) !== undefined) continue;
+      await tx.run(put, { agentId, ...row });
+    }
+    await tx.run(close, { id });
+  },
+);
+
+/** Files that are gone. */
+export const forgetFiles = operation(
+  'workspace.forgetFiles',
+  async (tx, { agentId, paths }: { readonly agentId: string; readonly paths: readonly string[] }): Promise<void> => {
+    for (const path of paths) await tx.run(remove, { agentId, path });
+  },
+);
+
+const open = query<Window>(({ db, p }) => db.insertInto('file_taint_window').values({ id: p('id'), agent_id: p('agentId'), since_ms: p('sinceMs') }));
+
+export const openWindow = operation('workspace.openTaintWindow', async (tx, window: Window): Promise<void> => {
+  await tx.run(open, window);
+});
+
+export const fileTaintOperations = [knownFile, isTaintedContent, taintedFiles, markFiles, forgetFiles, openWindow, closeWindow];
