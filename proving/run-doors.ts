@@ -1,3 +1,4 @@
+import { proveDoctorRuns } from './doctor-runs.ts';
 import { counts, type ProofOptions, type Proofs, tell, total } from './lib/proof.ts';
 import { proveSlowClients } from './r18-slow-clients.ts';
 import { proveMalformed } from './r21-malformed.ts';
@@ -113,6 +114,17 @@ export function doorProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.guesses} guesses at ${Object.keys(report.byDoor).length} doors; answered 401: ${counts(report.answered)}; ${report.wrong.length} wrong; seed ${seed}`,
         caught: `limits kept under the address as it is spelled: ${Object.values(broken.answered).join(', ')} answered 401; an address locked for its right secret too: ${locked.wrong.length} wrong`,
         good: report.wrong.length === 0 && broken.wrong.length > 0 && locked.wrong.length > 0,
+      };
+    },
+    async doctor() {
+      const report = await proveDoctorRuns({ runs: 1_000, atOnce: 3, progress });
+      tell(report.wrong);
+      const broken = await proveDoctorRuns({ runs: 3, atOnce: 3, broken: ['pausing-doctor', 'no-keep-alive'], progress });
+      return {
+        promise: '`gatehouse doctor` never fails on a healthy installation',
+        figure: `${report.runs} runs, three at a time, half of them with a running daemon: ${report.wrong.length} failed`,
+        caught: `nothing keeps the process alive: ${broken.wrong.length} of ${broken.runs} failed`,
+        good: report.wrong.length === 0 && broken.wrong.length === broken.runs,
       };
     },
   };

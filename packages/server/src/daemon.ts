@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 import { exitCodeOf } from './exit-code-of.ts';
 import { exitCodes } from './exit-codes.ts';
 import { greetingLines } from './greeting.ts';
-import { systemClock } from './kernel/clock.ts';
+import { keepProcessAlive, systemClock } from './kernel/clock.ts';
 import { isSecretName } from './kernel/config/secrets.ts';
 import { isOutOfDescriptors } from './kernel/descriptors.ts';
 import { diskFullError } from './kernel/disk-space.ts';
@@ -27,7 +27,7 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   process.umask(0o077);
   // Who reads the first lines only (`| head`) is no reason to stop.
   process.stdout.on('error', () => {});
-  if (args.kind !== 'start') return runMode(args, process);
+  if (args.kind !== 'start') return keepProcessAlive(runMode(args, process));
 
   const redactor = createRedactor(Object.entries(env).flatMap(([name, value]) => (isSecretName(name) && value !== undefined ? [value] : [])));
   const logger = createLogger({ level: 'info', redact: redactor.redact });
@@ -74,7 +74,7 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
 
   try {
-    const greeting = await life.start();
+    const greeting = await keepProcessAlive(life.start());
     const paint = (style: 'bold' | 'yellow') => (text: string) => (process.stdout.isTTY ? styleText(style, text) : text);
     const where = { terminal: process.stdout.isTTY, supervised: isSupervised(env), bold: paint('bold'), yellow: paint('yellow') };
     logger.flush();

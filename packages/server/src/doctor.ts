@@ -1,13 +1,12 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
 import type { RootConfig } from './config-schema.ts';
+import { checkClock, checkDisk, checkJail, checkPort, type Finding, ok, warn } from './doctor-machine.ts';
 import { systemClock } from './kernel/clock.ts';
 import { databaseFile } from './kernel/db/sqlite/database-files.ts';
 import { createEventBus } from './kernel/event-bus.ts';
 import type { Environment } from './kernel/config/references.ts';
 import { type HomePaths, homePaths } from './kernel/home-paths.ts';
-import { openJail } from './kernel/jail.ts';
-import { lockHolder } from './kernel/lifecycle/lock-file.ts';
+import { type LockHolder, lockHolder } from './kernel/lifecycle/lock-file.ts';
 import { silentLog } from './kernel/log.ts';
 import { checkPrivate, readOwnFile } from './kernel/private-file.ts';
 import { createModels } from './llm/create-models.ts';
@@ -16,21 +15,14 @@ import { loadRootConfig } from './load-root-config.ts';
 import { requiredNode } from './required-node.ts';
 import { version } from './version.ts';
 
-export interface Check {
-  readonly name: 'node' | 'home' | 'permissions' | 'config' | 'port' | 'database' | 'models' | 'jail';
-  readonly status: 'ok' | 'warn' | 'fail';
-  readonly detail: string;
-  readonly hint?: string;
+export interface Check extends Finding {
+  readonly name: 'node' | 'clock' | 'home' | 'permissions' | 'config' | 'disk' | 'lock' | 'port' | 'database' | 'models' | 'jail';
 }
-
-type Finding = Omit<Check, 'name'>;
-const ok = (detail: string): Finding => ({ status: 'ok', detail });
-const warn = (detail: string, hint?: string): Finding => ({ status: 'warn', detail, ...(hint !== undefined && { hint }) });
 
 /** Looks at an installation without changing anything in it; the database of a running daemon is left alone. */
 export async function examine(home: string, env: Environment): Promise<Check[]> {
   const paths = homePaths(home);
-  const holder = existsSync(paths.dataDir) ? nameOf(lockHolder(paths.dataDir)) : undefined;
+  let holder: string | undefined;
   let config: RootConfig | undefined;
   const checks: Check[] = [];
   const check = async (name: Check['name'], look: () => Finding | Promise<Finding>) => {
@@ -45,6 +37,7 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
       return { status: 'fail', detail: `Node ${process.version}; ${requiredNode} or newer is needed` };
     return ok(`Node ${process.version}, Gatehouse ${version}`);
   });
+  await check('clock', () => checkClock([paths.configFile, databaseFile(paths.dataDir)], systemClock));
   await check('home', () => lookAtHome(paths));
   await check('permissions', () => lookAtPermissions(paths));
   await check('config', () => {
@@ -53,16 +46,28 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
     ({ config } = loadRootConfig({ path: paths.configFile, text: file.text }, env, {}));
     return ok(paths.configFile);
   });
-  await check('port', () => (config === undefined ? warn('not looked at without a configuration') : lookAtPort(config, holder)));
+  await check('disk', () => checkDisk(paths.dir, config?.storage.minFreeBytes ?? 0));
+  await check('lock', () => {
+    holder = existsSync(paths.dataDir) ? describeHolder(lockHolder(paths.dataDir)) : undefined;
+    return ok(holder === undefined ? 'no daemon uses this home folder' : `held by the daemon with ${holder}`);
+  });
+  await check('port', () => (config === undefined ? warn('not checked without a configuration') : checkPort(config, holder)));
   await check('database', () => lookAtDatabase(paths, holder));
-  await check('models', () => (config === undefined ? warn('not looked at without a configuration') : lookAtModels(config, env)));
-  await check('jail', lookAtJail);
+  await check('models', () => (config === undefined ? warn('not checked without a configuration') : lookAtModels(config, env)));
+  await check('jail', () => checkJail(systemClock));
   return checks;
 }
 
-function nameOf(holder: ReturnType<typeof lockHolder>): string | undefined {
+function describeHolder(holder: Partial<LockHolder> | undefined): string | undefined {
   if (holder === undefined) return undefined;
-  return holder.pid === undefined ? 'it does not tell its pid' : `pid ${holder.pid}`;
+  const { pid, host, address } = holder;
+  return [
+    pid === undefined ? 'an unknown pid' : `pid ${pid}`,
+    host === undefined ? [] : `on host ${host}`,
+    address === undefined ? [] : `at ${address}`,
+  ]
+    .flat()
+    .join(' ');
 }
 
 function lookAtHome({ dir }: HomePaths): Finding {
@@ -80,23 +85,10 @@ function lookAtPermissions(paths: HomePaths): Finding {
   return ok('only the owner has access');
 }
 
-async function lookAtPort({ gateway }: RootConfig, holder: string | undefined): Promise<Finding> {
-  if (!gateway.enabled) return ok('no listener (gateway.enabled is false)');
-  const where = `${gateway.host}:${gateway.port}`;
-  if (holder !== undefined) return ok(`${where}, not tried while a daemon runs (${holder})`);
-  const fault = await new Promise<Error | undefined>((done) => {
-    const probe = createServer();
-    probe.once('error', done);
-    probe.listen(gateway.port, gateway.host, () => probe.close(() => done(undefined)));
-  });
-  if (fault === undefined) return ok(`${where} is free`);
-  return { status: 'fail', detail: `${where} cannot be listened on: ${fault.message}`, hint: 'Stop what uses it, or set gateway.port.' };
-}
-
 async function lookAtDatabase({ dataDir }: HomePaths, holder: string | undefined): Promise<Finding> {
   const file = databaseFile(dataDir);
   if (!existsSync(file)) return ok('none yet');
-  if (holder !== undefined) return ok(`in use by the daemon that runs (${holder})`);
+  if (holder !== undefined) return ok(`in use by the running daemon (${holder})`);
   // They load SQLite into this thread, which a daemon never does.
   const [{ openReader }, { quickCheck }] = await Promise.all([
     import('./kernel/db/sqlite/connection.ts'),
@@ -109,12 +101,6 @@ async function lookAtDatabase({ dataDir }: HomePaths, holder: string | undefined
     db.close();
   }
   return ok(`${file} is sound`);
-}
-
-async function lookAtJail(): Promise<Finding> {
-  await using jail = await openJail({ clock: systemClock });
-  if (jail.unavailable !== undefined) return warn('no jail for commands and MCP programs: they are refused', jail.unavailable);
-  return ok(`bubblewrap; bounds held by ${jail.bounds === 'cgroup' ? 'control groups' : 'limits of each process and a watcher'}`);
 }
 
 async function lookAtModels(config: RootConfig, env: Environment): Promise<Finding> {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -29,7 +29,7 @@ describe('backup and restore of a stopped daemon', () => {
     const second = await startTestServer({ homeDir });
     await second.client.call('agents.create', { agentId: 'late' });
     await runBackup(homeDir, join(homeDir, 'other.db'), print);
-    expect(lines.at(-1)).toMatchObject({ error: { message: expect.stringMatching(/Another daemon \(pid \d+\)/) } });
+    expect(lines.at(-1)).toMatchObject({ error: { message: expect.stringMatching(/Another daemon \(pid \d+/) } });
     await second[Symbol.asyncDispose]();
 
     await runRestore(homeDir, file, print);
@@ -48,7 +48,10 @@ describe('the doctor', () => {
     const checks = await examine(nowhere, {});
     expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toEqual({
       node: 'ok',
+      clock: 'ok',
       home: 'warn',
+      disk: 'ok',
+      lock: 'ok',
       permissions: 'ok',
       config: 'warn',
       port: 'warn',
@@ -62,9 +65,24 @@ describe('the doctor', () => {
 
   test('leaves the database of a running daemon alone and checks that of a stopped one', async () => {
     const server = await startTestServer({ homeDir });
-    const detail = async () => (await examine(homeDir, {})).find((check) => check.name === 'database')?.detail;
-    expect(await detail()).toContain(`pid ${process.pid}`);
+    const find = async (wanted: string) => (await examine(homeDir, {})).find(({ name }) => name === wanted);
+    expect((await find('database'))?.detail).toContain(`pid ${process.pid}`);
+    expect((await find('lock'))?.detail).toContain(`held by the daemon with pid ${process.pid}`);
     await server[Symbol.asyncDispose]();
-    expect(await detail()).toContain('is sound');
+    expect((await find('database'))?.detail).toContain('is sound');
+    expect((await find('lock'))?.detail).toContain('no daemon');
+  });
+
+  test('reports a full disk, a lock that cannot be used and a clock that is behind what was written', async () => {
+    const config = join(homeDir, 'config.yaml');
+    writeFileSync(config, 'storage: { minFreeBytes: 9007199254740991 }\n', { mode: 0o600 });
+    utimesSync(config, new Date(), new Date('2100-01-01T00:00:00Z'));
+    mkdirSync(join(homeDir, 'data', 'lock.db'), { recursive: true });
+    const found = Object.fromEntries((await examine(homeDir, {})).map(({ name, ...rest }) => [name, rest]));
+    expect(found).toMatchObject({
+      clock: { status: 'warn', detail: expect.stringContaining('was written at 2100-01-01T00:00:00Z') },
+      disk: { status: 'fail', detail: expect.stringContaining('storage.minFreeBytes') },
+      lock: { status: 'fail', detail: expect.stringContaining('Cannot lock') },
+    });
   });
 });

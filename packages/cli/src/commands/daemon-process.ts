@@ -2,6 +2,8 @@ import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process'
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { CliError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
@@ -41,6 +43,14 @@ export async function runDaemon(args: readonly string[], io: Io): Promise<number
   } finally {
     for (const [signal, handler] of handlers) process.off(signal, handler);
   }
+}
+
+/** Runs one of the daemon's own modes to its end and returns what it wrote. */
+export async function readDaemonMode(args: readonly string[], io: Io): Promise<{ code: number; stdout: string; stderr: string }> {
+  const child = launch(args, ['ignore', 'pipe', 'pipe'], io);
+  const read = (stream: Readable | null) => (stream === null ? '' : text(stream));
+  const [code, stdout, stderr] = await Promise.all([exitOf(child), read(child.stdout), read(child.stderr)]);
+  return { code, stdout, stderr };
 }
 
 /** Runs one of the daemon's own modes and yields the lines that it prints; its complaints go to standard error. */

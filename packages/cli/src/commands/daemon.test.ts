@@ -79,7 +79,8 @@ test('doctor joins the checks of the daemon file with those over the wire', asyn
 test('doctor of the owner, where the tokens stand in config.yaml, wants none', async () => {
   await using user = await withDaemon('say({ checks: [] });');
   const info = { address: 'http://127.0.0.1:1', pid: 1, version: '0.1.0' };
-  await using _control = await startServer(({ path }) => (path === '/control/info' ? info : health), join(user.home, 'gatehouse.sock'));
+  const answers = rpcAnswers({ 'providers.list': { providers: [] } }, { '/control/info': info, '/health': health });
+  await using _control = await startServer(answers, join(user.home, 'gatehouse.sock'));
   const { code, out } = await user.run({ args: ['doctor'] });
   expect(code).toBe(0);
   expect(out).toMatch(/^ok +daemon +version 0\.1\.0 at http:\/\/127\.0\.0\.1:1: ok\nok +token +none needed at the owner-only socket\n$/);
@@ -95,6 +96,44 @@ test('doctor ends with 1 when a check fails, also when it cannot look', async ()
     { status: 'fail', hint: expect.stringContaining('npm start') },
     { name: 'token', status: 'warn' },
   ]);
+});
+
+test('a check that crashes is told as such, not as a fault of the installation', async () => {
+  const env = { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: token };
+  for (const [script, words] of [
+    ['console.error("minified\\nat main.js:3"); process.exit(13)', 'ended with code 13. It wrote: at main.js:3'],
+    ['', 'ended without a report'],
+    ['say({ checks: [{ name: "node" }] })', 'ended without a report'],
+    ['say({ checks: [] }); process.exit(1)', 'ended with code 1.'],
+  ] as const) {
+    await using user = await withDaemon(script);
+    const { code, out, err } = await user.run({ args: ['doctor', '--json'], env });
+    expect({ code, err }).toEqual({ code: 1, err: '' });
+    expect(JSON.parse(out).checks[0]).toMatchObject({ name: 'daemon file', status: 'fail', detail: expect.stringContaining(words) });
+  }
+});
+
+test('doctor reports the state of each model provider as the running daemon knows it', async () => {
+  const providers = [
+    {
+      provider: 'local',
+      state: 'refused',
+      sinceMs: 1,
+      untilMs: Date.now() + 600_000,
+      cause: 'Provider "local" answered 401: Incorrect API key\u202e',
+    },
+    { provider: 'other', state: 'ok', sinceMs: 1 },
+  ];
+  const sick = { ...health, checks: { models: { status: 'degraded', detail: 'refused' } } };
+  const answers = rpcAnswers({ 'system.ping': { pong: true, ts: 1 }, 'providers.list': { providers } }, { '/health': sick });
+  await using server = await startServer(answers);
+  await using user = await withDaemon('say({ checks: [] });');
+  const { code, out } = await user.run({ args: ['doctor'], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } });
+  expect(code).toBe(0);
+  expect(out).toMatch(/^warn +provider +local: refused the credentials, next call in .*401: Incorrect API key\\u202e$/m);
+  expect(out).toMatch(/^ +`gatehouse call providers.retry --provider local`/m);
+  expect(out).toMatch(/^ok +provider +other$/m);
+  expect(out).not.toContain('models');
 });
 
 test('a daemon that does not run is a warning, a wrong token a failure', async () => {

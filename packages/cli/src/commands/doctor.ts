@@ -1,11 +1,13 @@
-import { type Client, GatehouseError } from '@gatehouse/client';
+import { AuthenticationError, type Client, GatehouseError, MethodNotFoundError, PermissionError, RateLimitError } from '@gatehouse/client';
+import type { ProviderState } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect, homeDir } from '../connection/target.ts';
 import { exitCode } from '../exit-codes.ts';
 import { CliError, describeFailure } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
-import { renderColumns } from '../render/table.ts';
-import { runDaemonMode } from './daemon-process.ts';
+import { plainText, shorten } from '../render/plain.ts';
+import { renderColumns, renderDuration } from '../render/table.ts';
+import { readDaemonMode } from './daemon-process.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 
 export interface Check {
@@ -15,11 +17,13 @@ export interface Check {
   readonly hint?: string | undefined;
 }
 
-/** `gatehouse doctor`: what the daemon's own look at its home finds, and whether it answers. Ends with 1 when a check failed. */
+/** `gatehouse doctor`: what the daemon's own check of its home finds, and whether the daemon answers. Ends with 1 when a check failed. */
 export function addDoctorCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   withConnection(program.command('doctor'))
     .summary('look for what is wrong')
-    .description('Checks Node, the home folder, its permissions, the configuration, the port, the database, the models and the running daemon.')
+    .description(
+      'Checks Node, the clock, the home folder, its permissions, the configuration, free disk space, who holds the home folder, the port, the database, the models and the jail; and the running daemon with the state of its model providers.',
+    )
     .action(async (flags: CommonFlags) => {
       const checks = [...(await offlineChecks(flags, io)), ...(await onlineChecks(flags, io))];
       if (checks.some((check) => check.status === 'fail')) setExit(exitCode.failed);
@@ -29,15 +33,44 @@ export function addDoctorCommand(program: Command, io: Io, setExit: (code: numbe
 
 async function offlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
   try {
-    const lines: string[] = [];
-    for await (const line of runDaemonMode(['--home', homeDir(flags, io), '--doctor'], io)) lines.push(line);
-    const report: { checks?: Check[] } = JSON.parse(lines.join('\n'));
-    if (!Array.isArray(report.checks)) throw new Error('it printed no checks');
-    return report.checks;
+    const { code, stdout, stderr } = await readDaemonMode(['--home', homeDir(flags, io), '--doctor'], io);
+    const checks = code === 0 ? parseChecks(stdout) : undefined;
+    return checks ?? [crashOf(code, stderr)];
   } catch (error) {
     const { message, hint } = describeFailure(error);
     return [{ name: 'daemon file', status: 'fail', detail: `The checks of the daemon did not run: ${message}`, hint }];
   }
+}
+
+/** Undefined for anything but one JSON document with whole checks. */
+function parseChecks(text: string): Check[] | undefined {
+  try {
+    const report: unknown = JSON.parse(text);
+    const checks: unknown = typeof report === 'object' && report !== null && 'checks' in report ? report.checks : undefined;
+    return Array.isArray(checks) && checks.every(isCheck) ? checks : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isCheck(value: unknown): value is Check {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, status, detail, hint }: { readonly [K in keyof Check]?: unknown } = value;
+  const isStatus = status === 'ok' || status === 'warn' || status === 'fail';
+  return isStatus && typeof name === 'string' && typeof detail === 'string' && (hint === undefined || typeof hint === 'string');
+}
+
+/** Says that the check is at fault, not the installation. */
+function crashOf(code: number, stderr: string): Check {
+  const end = stderr.trim().split('\n').at(-1) ?? '';
+  const said = end === '' ? 'It wrote nothing to standard error.' : `It wrote: ${shorten(end, 200)}`;
+  const how = code === 0 ? 'ended without a report' : code > 128 ? `was ended by signal ${code - 128}` : `ended with code ${code}`;
+  return {
+    name: 'daemon file',
+    status: 'fail',
+    detail: `The check itself crashed: it ${how}. ${said}`,
+    hint: 'This tells nothing about the installation. Run it again, and report it if it comes back.',
+  };
 }
 
 async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
@@ -46,10 +79,15 @@ async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
     const { client, url, hasToken } = await connect(flags, io);
     const health = await client.health({ timeoutMs: 5_000 });
     checks.push({ name: 'daemon', status: health.status === 'ok' ? 'ok' : 'warn', detail: `version ${health.version} at ${url}: ${health.status}` });
+    const providers = await providerChecks(client, io);
     checks.push(
       ...Object.entries(health.checks).flatMap(([name, check]) =>
-        check.status === 'ok' ? [] : [{ name, status: 'warn' as const, detail: check.detail ?? check.status }],
+        // The rows of the providers say more than the word of `/health`, which names none.
+        check.status === 'ok' || (name === 'models' && providers.some(({ status }) => status === 'warn'))
+          ? []
+          : [{ name, status: 'warn' as const, detail: check.detail ?? check.status }],
       ),
+      ...providers,
     );
     checks.push(hasToken ? await tokenCheck(client) : { name: 'token', status: 'ok', detail: 'none needed at the owner-only socket' });
   } catch (error) {
@@ -68,18 +106,45 @@ async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
   return checks;
 }
 
+/** One row for each model provider of the running daemon; none for callers that may not see them. */
+async function providerChecks(client: Client, io: Io): Promise<Check[]> {
+  try {
+    const { providers } = await client.call('providers.list', {}, { timeoutMs: 5_000 });
+    return providers.map((one) => describeProvider(one, io.now()));
+  } catch (error) {
+    // A wrong token has a row of its own.
+    const isRefused = error instanceof AuthenticationError || error instanceof PermissionError || error instanceof RateLimitError;
+    if (isRefused || error instanceof MethodNotFoundError) return [];
+    throw error;
+  }
+}
+
+function describeProvider({ provider, state, untilMs, cause }: ProviderState, nowMs: number): Check {
+  const name = 'provider';
+  if (state === 'ok') return { name, status: 'ok', detail: provider };
+  const until = untilMs === undefined || untilMs <= nowMs ? '' : `, next call in ${renderDuration(untilMs - nowMs)}`;
+  return {
+    name,
+    status: 'warn',
+    detail: `${provider}: ${providerWords[state]}${until}${cause === undefined ? '' : `; ${cause}`}`,
+    hint: `\`gatehouse call providers.retry --provider ${provider}\` lets the next call through at once.`,
+  };
+}
+
+const providerWords = { refused: 'refused the credentials', cooling: 'asked to wait', unreachable: 'does not answer as it should' } as const;
+
 async function tokenCheck(client: Client): Promise<Check> {
   try {
     await client.call('system.ping', {}, { timeoutMs: 5_000 });
     return { name: 'token', status: 'ok', detail: 'accepted' };
   } catch (error) {
     const { message, hint } = describeFailure(error);
-    return { name: 'token', status: 'fail', detail: message, hint };
+    return { name: 'token', status: error instanceof RateLimitError ? 'warn' : 'fail', detail: message, hint };
   }
 }
 
 function renderChecks(checks: readonly Check[]): string {
   const table = renderColumns(checks.map(({ status, name, detail }) => [status, name, detail])).split('\n');
   // Checks have one line each, so the lines and the checks run in step.
-  return checks.flatMap(({ hint }, index) => [table[index] ?? '', ...(hint === undefined ? [] : [`      ${hint}`])]).join('\n');
+  return checks.flatMap(({ hint }, index) => [table[index] ?? '', ...(hint === undefined ? [] : [`      ${plainText(hint)}`])]).join('\n');
 }

@@ -33,3 +33,16 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/**
+ * Settles as `work` does, and keeps the process alive until then: timers of `systemClock` do not, so a program that waits for
+ * nothing but one of them would end in the middle of its work (Node: "unsettled top-level await", code 13).
+ */
+export async function keepProcessAlive<T>(work: Promise<T>): Promise<T> {
+  const timer = setInterval(() => {}, 2 ** 31 - 1);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+  }
+}

@@ -74,7 +74,8 @@ export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
   };
 }
 
-async function freeBytesOf(folder: string): Promise<number> {
+/** Bytes that this user may still write in a folder. */
+export async function freeBytesOf(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize;
 }
