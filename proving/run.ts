@@ -16,6 +16,7 @@ import { exhaustionProofs } from './run-exhaustion.ts';
 import { hookProofs } from './run-hooks.ts';
 import { loadProofs } from './run-load.ts';
 import { ownerProofs } from './run-owners.ts';
+import { storageProofs } from './run-storage.ts';
 import { teamProofs } from './run-teams.ts';
 import { timeProofs } from './run-time.ts';
 
@@ -81,6 +82,7 @@ const proofs: Proofs = {
   ...ownerProofs({ seed, progress }),
   ...timeProofs({ seed, progress }),
   ...teamProofs({ seed, progress }),
+  ...storageProofs({ seed, progress }),
 };
 
 function problems(report: R1Report): string[] {

@@ -33,6 +33,8 @@ export interface DaemonOptions {
   /** A program that runs the daemon in the same process id, such as `strace -D`. */
   readonly under?: readonly string[];
   readonly readyTimeoutMs?: number;
+  /** Modules that are loaded into each of its threads at first: they watch what the daemon does. */
+  readonly hooks?: readonly string[];
   /** Collects garbage at SIGUSR2. */
   readonly collects?: boolean;
 }
@@ -80,7 +82,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   if (missing !== undefined) throw new Error(`there is no broken build ${missing}`);
   const entry = faults.length === 0 ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources;
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
-  const imports = [...faults, ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
+  const imports = [...faults, ...(options.hooks ?? []), ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
   const node = [process.execPath, entry, '--home', options.home, '--port', String(options.port), ...(options.args ?? [])];
   const [command = '', ...args] = [...(options.under ?? []), ...node];
   const child = spawn(command, args, {
