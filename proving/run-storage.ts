@@ -1,6 +1,7 @@
 import { lookAtPackages, readPackageSources } from '../tools/packages.ts';
 import { root } from './lib/daemon.ts';
 import { counts, type ProofOptions, type Proofs, tell } from './lib/proof.ts';
+import { proveStartAfterCrash } from './r13-start-after-crash.ts';
 import { proveStorageFaults } from './r4-storage-faults.ts';
 
 /** The full forms of what a failing storage, a large database and a long life do, and of what is installed. */
@@ -16,6 +17,18 @@ export function storageProofs({ progress }: ProofOptions): Proofs {
         figure: `400 daemons with EIO, ENOSPC or BUSY in the n-th call each: ${report.refusedStarts} starts refused in words and made good by the next one, ${report.late} faults under load: ${report.acked} acknowledged, ${report.refused} refused, ${wrong.length} wrong`,
         caught: `errors swallowed: ${broken.wrong.length} of ${broken.acked} acknowledged wrong`,
         good: wrong.length === 0 && report.late > 300 && broken.wrong.length > 0,
+      };
+    },
+    async r13() {
+      const { wrong, checks, scans, ...report } = await proveStartAfterCrash({ megabytes: 1024, kills: 5 });
+      tell([...wrong, ...checks, ...scans]);
+      const broken = await proveStartAfterCrash({ megabytes: 1024, kills: 1, broken: 'check-at-start' });
+      const slowestMs = Math.max(...report.readyMs);
+      return {
+        promise: 'After a kill under load the daemon is ready again within 3 s, whatever its database holds',
+        figure: `${report.megabytes} MiB: ready after ${report.readyMs.join(', ')} ms (with an empty home ${report.emptyReadyMs}); of ${report.statements} statements before it ${checks.length} check the database and ${scans.length} read a whole table; ${wrong.length} wrong`,
+        caught: `whole database checked first: ready after ${broken.readyMs.join(', ')} ms, ${broken.checks.length} checks`,
+        good: wrong.length + checks.length + scans.length === 0 && slowestMs < 3_000 && broken.checks.length > 0,
       };
     },
     async r42() {

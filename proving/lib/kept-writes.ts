@@ -69,7 +69,7 @@ export function lookForAcked(home: string, acked: ReadonlyMap<string, Kind>): st
           .all()
           .map((row) => String(row['text'])),
       );
-    const messages = texts('SELECT content AS text FROM message');
+    const messages = texts('SELECT content AS text FROM message WHERE length(content) < 200');
     const stored = {
       token: texts('SELECT id AS text FROM token'),
       agent: texts('SELECT id AS text FROM agent'),

@@ -38,11 +38,11 @@ DatabaseSync.prototype.prepare = function (sql, ...rest) {
   return statement;
 };
 for (const name of ['run', 'get', 'all', 'iterate'] as const) {
-  const plain: (...values: unknown[]) => unknown = StatementSync.prototype[name];
+  const plain = StatementSync.prototype[name];
   Object.defineProperty(StatementSync.prototype, name, {
     value(this: StatementSync, ...values: unknown[]) {
       before(databases.get(this), this.sourceSQL, true);
-      return plain.apply(this, values);
+      return Reflect.apply(plain, this, values);
     },
   });
 }

@@ -1,0 +1,8 @@
+import { buildIn } from './patch.ts';
+
+/** The whole database is checked before the daemon is ready. */
+buildIn({
+  name: 'check-at-start',
+  module: 'kernel/db/sqlite/open-files.ts',
+  replace: [{ from: 'const db = openWriter(file, sync);', to: "const db = openWriter(file, sync); db.prepare('PRAGMA integrity_check').all();" }],
+});

@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { proveStartAfterCrash } from './r13-start-after-crash.ts';
+
+test('a start after a kill waits for nothing that reads a whole table or checks the database', async () => {
+  const report = await proveStartAfterCrash({ megabytes: 8, kills: 0 });
+  expect(report.wrong).toEqual([]);
+  expect(report.statements).toBeGreaterThan(10);
+  expect([...report.checks, ...report.scans]).toEqual([]);
+});
+
+test('a build that checks the database at the start is caught', async () => {
+  const { checks } = await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'check-at-start' });
+  expect(checks).toEqual(['PRAGMA integrity_check']);
+});

@@ -1,0 +1,128 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { pause, startDaemon } from './lib/daemon.ts';
+import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { lookForAcked, startWriters } from './lib/kept-writes.ts';
+import { askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
+import { rpcCall } from './lib/rpc.ts';
+import { readSqlLog, sqlHook, type SqlLine } from './lib/sql-hook.ts';
+
+/**
+ * R13: a daemon that was killed under load is ready again at once, however large its database is: nothing that it waits for reads all of
+ * a table or checks the whole file.
+ */
+export interface R13Report {
+  readonly megabytes: number;
+  /** From the spawn until it was ready, of each start after a kill. */
+  readonly readyMs: readonly number[];
+  /** The same of the first start, on an empty home. */
+  readonly emptyReadyMs: number;
+  /** Statements before it was ready, on threads that it waits for. */
+  readonly statements: number;
+  /** Of those, what checks the database, and what reads every row of a large table. */
+  readonly checks: readonly string[];
+  readonly scans: readonly string[];
+  readonly wrong: readonly string[];
+}
+
+export async function proveStartAfterCrash(options: {
+  readonly megabytes: number;
+  /** Kills under load, with a timed start after each; another kill and start, whose statements are looked at, follow. */
+  readonly kills: number;
+  readonly broken?: string;
+}): Promise<R13Report> {
+  const provider = await startEchoProvider();
+  const home = await makeHome();
+  try {
+    await writeConfig(home, proofConfig(provider.url));
+    const start = async (more: object = {}) => startDaemon({ home, port: await freePort(), readyTimeoutMs: 60_000, ...more });
+    const first = await start();
+    await rpcCall(first, 'agent.execute', { message: askWith(nonceOf(['first'])), sessionKey: 'large:database' });
+    await first.stop();
+    const megabytes = fill(home, options.megabytes);
+    const built = options.broken === undefined ? {} : { broken: options.broken };
+    const readyMs: number[] = [];
+    let daemon = await start();
+    for (let kill = 0; kill < options.kills; kill += 1) {
+      const writers = startWriters(daemon, (asked) => asked < 50);
+      for (const until = performance.now() + 20_000; writers.acked.size < 20 && performance.now() < until;) await pause(5);
+      await daemon.kill();
+      await writers.done;
+      await ageBoots(home);
+      daemon = await start(built);
+      readyMs.push(Math.round(daemon.readyMs));
+    }
+    await daemon.kill();
+    const log = join(home, 'statements.jsonl');
+    daemon = await start({ ...built, ...sqlHook({ log }) });
+    const seen = readSqlLog(log).filter(({ role }) => role !== 'check');
+    const writers = startWriters(daemon, (asked) => asked < 2);
+    await writers.done;
+    await daemon.kill();
+    return {
+      megabytes,
+      readyMs,
+      emptyReadyMs: Math.round(first.readyMs),
+      statements: seen.length,
+      ...judge(home, seen),
+      wrong: [...writers.broken, ...lookForAcked(home, writers.acked)],
+    };
+  } finally {
+    await provider.close();
+    await removeHome(home);
+  }
+}
+
+const bytesPerMessage = 4_000;
+
+/** Messages of the one conversation that is there, until the database is so large; gives its size in MiB. */
+function fill(home: string, megabytes: number): number {
+  const db = new DatabaseSync(join(home, 'data', 'gatehouse.db'));
+  try {
+    db.exec('PRAGMA synchronous = OFF; BEGIN');
+    const { id = 0, seq = 0 } = db.prepare('SELECT id, last_seq AS seq FROM conversation').get() ?? {};
+    const rows = Math.ceil((megabytes * 2 ** 20) / bytesPerMessage);
+    db.prepare(
+      `INSERT INTO message (conversation_id, seq, turn_id, role, content, created_at_ms)
+       WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
+       SELECT :id, :seq + i, 'tn_fill_' || i, iif(i % 2 = 1, 'user', 'assistant'), hex(randomblob(:bytes / 2)), 1780000000000 + i FROM n`,
+    ).run({ rows, id, seq, bytes: bytesPerMessage });
+    db.prepare('UPDATE conversation SET last_seq = last_seq + :rows, message_count = message_count + :rows WHERE id = :id').run({ rows, id });
+    // As after a long life: the index of the messages is made when they come.
+    db.exec('UPDATE message_index SET indexed_to = (SELECT max(id) FROM message); COMMIT');
+    const { size = 0 } = db.prepare('SELECT page_count * page_size / 1048576 AS size FROM pragma_page_count, pragma_page_size').get() ?? {};
+    return Number(size);
+  } finally {
+    db.close();
+  }
+}
+
+/** Rows of a table that no start has a reason to look at one by one. */
+const largeRows = 1_000;
+
+function judge(home: string, seen: readonly SqlLine[]): { readonly checks: string[]; readonly scans: string[] } {
+  const texts = [...new Set(seen.map(({ sql }) => sql))];
+  const db = new DatabaseSync(join(home, 'data', 'gatehouse.db'));
+  try {
+    db.prepare('ATTACH ? AS telemetry').run(join(home, 'data', 'telemetry.db'));
+    const tables = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`).all();
+    const large = tables
+      .map(({ name }) => String(name))
+      .filter((name) => Number(db.prepare(`SELECT count(*) AS n FROM (SELECT 1 FROM "${name}" LIMIT ${largeRows})`).get()?.['n']) === largeRows);
+    if (!large.includes('message')) throw new Error('the table of messages is not large');
+    const scan = new RegExp(`^SCAN (?:${large.join('|')})\\b`);
+    const plans = (sql: string): string[] => {
+      if (!/^\s*(?:select|with|update|delete|insert)/i.test(sql)) return [];
+      return db
+        .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+        .all()
+        .map((row) => String(row['detail']));
+    };
+    return {
+      checks: texts.filter((sql) => /integrity_check|quick_check|foreign_key_check/i.test(sql)),
+      scans: texts.filter((sql) => plans(sql).some((line) => scan.test(line))),
+    };
+  } finally {
+    db.close();
+  }
+}
