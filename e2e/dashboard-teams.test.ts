@@ -291,12 +291,20 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       const { page, complaints } = session;
       const asking = await execute(gated, 'Asking');
       await page.goto(`${product.url}/graphs/runs/${asking}`);
-      await choose(page, /^gate.*asks you/);
+      await choose(page, /^gate.*waiting for you/);
+      await page.getByRole('region', { name: 'Question of gate' }).getByText('Shall it be written?').waitFor();
       await page.getByLabel('Or in your words').fill('perhaps');
       await page.getByRole('button', { name: 'Answer' }).click();
       await page.getByRole('alert').getByText('neither approves nor refuses').waitFor();
       await page.getByRole('button', { name: 'Approve' }).click();
       await page.getByText('3 of 3 nodes completed').waitFor();
+      await execute(gated, 'By inbox');
+      await openPage(page, 'Graphs');
+      await page.getByRole('listitem').filter({ hasText: 'By inbox' }).getByText('waiting for you').waitFor();
+      await openPage(page, 'Inbox');
+      const asked = page.getByRole('article').filter({ hasText: '"By inbox"' }).filter({ hasText: 'Shall it be written?' });
+      await asked.getByRole('button', { name: 'Approve' }).click();
+      await asked.getByText('It is no longer waiting for an answer.').waitFor();
       const slow = await execute(
         [
           { node_id: 'slow', task: 'WAIT', agent: 'default' },
@@ -351,7 +359,7 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       await page.getByRole('link', { name: 'Axe', exact: true }).first().waitFor();
       await check('graphs');
       await page.goto(`${product.url}/graphs/runs/${graphId}`);
-      await choose(page, /^gate.*asks you/);
+      await choose(page, /^gate.*waiting for you/);
       await check('a run');
       await choose(page, /^research/);
       await page.getByRole('region', { name: 'Output of research' }).waitFor();

@@ -154,11 +154,17 @@ test('graph: an approval gate asks while it is watched, and goes on with the ans
   const watch = start('graph', 'run', 'ask.json', '--watch');
   await watch.out.seen('gate yes');
   const id = idIn(watch.out.text(), 'gr');
-  expect((await run('graph', 'status', id)).out).toContain('waits for your answer');
+  expect(watch.out.text()).toMatch(/gate {2}waiting for you: Shall it be written\?\n/);
+  const { out } = await run('graph', 'status', id);
+  expect(out).toMatch(/^state +waiting for you$/m);
+  expect(out).toContain(`gate asks:\n  Shall it be written?\nAnswer with: gatehouse graph answer ${id} gate yes (or no)\n`);
+  expect((await run('graph', 'status')).out).toMatch(/\nAsk +waiting for you /);
+  expect((await run('graph', 'runs')).out).toMatch(/\nAsk +waiting for you /);
   expect(await run('graph', 'answer', id, 'gate', 'perhaps')).toMatchObject({ code: 1, out: '' });
   expect((await run('graph', 'answer', id, 'gate', 'yes')).out).toBe('gate is approved.\n');
   expect((await watch.ended).code).toBe(0);
   expect(watch.out.text()).toContain('The graph is completed.');
+  expect((await run('graph', 'runs')).out).toMatch(/\nAsk +completed /);
 });
 
 test('graph: saved, run by its name, cancelled and deleted', async () => {

@@ -4,7 +4,7 @@ import { eventBatches } from '../connection/event-batches.ts';
 import { CliError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
-import { type GraphView, stateText } from './graph-text.ts';
+import { type GraphView, stateText, waitingForYou } from './graph-text.ts';
 import { span } from './runs-text.ts';
 
 /** Lines, for each change of a node; a line that is written over, in a terminal; or nothing. */
@@ -30,7 +30,7 @@ export async function followGraph(client: Client, graphId: string, progress: Pro
     seen.set(nodeId, `${words} ${note}`);
     const took = beganMs === undefined ? '' : span(Math.max(0, io.now() - beganMs));
     printLine(io.stdout, `${took.padStart(8)}  ${nodeId}  ${words}${note === undefined ? '' : `: ${plainText(shorten(note, noteLength))}`}`);
-    if (words === 'asks') printLine(io.stdout, `${' '.repeat(8)}  gatehouse graph answer ${graphId} ${nodeId} yes`);
+    if (words === waitingForYou) printLine(io.stdout, `${' '.repeat(8)}  gatehouse graph answer ${graphId} ${nodeId} yes`);
   };
   for await (const batch of eventBatches(client, kinds, signal)) {
     const own = batch.filter((event) => isOf(event, graphId));
@@ -38,19 +38,15 @@ export async function followGraph(client: Client, graphId: string, progress: Pro
     for (const event of own)
       if (event.kind === 'graph:node_updated') {
         const { nodeId, status, progress: note, waitsForAnswer, error } = event.payload;
-        if (status !== 'pending')
-          show(
-            nodeId,
-            stateText({ status, ...(waitsForAnswer === true && { waitsForAnswer }) }),
-            error ?? (waitsForAnswer === true ? undefined : note),
-          );
+        // What a gate asks is in the view, which is read next.
+        if (status !== 'pending' && waitsForAnswer !== true) show(nodeId, stateText({ status }), error ?? note);
       }
     const view = await readGraph(client, graphId);
     beganMs = view.startedAt;
     for (const id of view.executionOrder) {
       const node = view.nodes[id];
       if (node !== undefined && node.status !== 'pending')
-        show(id, stateText(node), node.error ?? (node.waitsForAnswer === true ? undefined : node.progress));
+        show(id, stateText(node), node.error ?? (node.waitsForAnswer === true ? node.question : node.progress));
     }
     const { completed, failed, skipped, total, running } = view.stats;
     if (progress === 'counter') io.stderr.write(`\r${completed + failed + skipped} of ${total} nodes ended, ${running} running\x1b[K`);

@@ -34,7 +34,7 @@ export function viewText(view: GraphView, nowMs: number): string {
   const facts = renderColumns([
     ['graph', graphId],
     ['label', label],
-    ['state', cancelReason === undefined ? status : `${status}, ${cancelReason}`],
+    ['state', cancelReason === undefined ? runState(view) : `${status}, ${cancelReason}`],
     ['took', startedAt === undefined ? undefined : span((completedAt ?? nowMs) - startedAt)],
     ['nodes', `${stats.completed} of ${stats.total} completed, ${stats.running} running, ${stats.failed} failed, ${stats.skipped} skipped`],
     ['tokens', stats.tokens],
@@ -45,12 +45,20 @@ export function viewText(view: GraphView, nowMs: number): string {
     const node = nodes[id];
     return node === undefined ? [] : [nodeRow(id, node, nowMs)];
   });
-  return [facts, '', renderTable(['Node', 'Type', 'State', 'Took', 'Try', 'Says'], rows)].join('\n');
+  const table = renderTable(['Node', 'Type', 'State', 'Took', 'Try', 'Says'], rows);
+  return [facts, '', table, ...executionOrder.flatMap((id) => questionLines(graphId, id, nodes[id]))].join('\n');
+}
+
+/** What a gate asks, and how it is answered. */
+function questionLines(graphId: string, id: string, node: NodeView | undefined): string[] {
+  if (node?.waitsForAnswer !== true) return [];
+  const asked = node.question === undefined ? [] : node.question.split('\n').map((line) => `  ${plainText(line)}`);
+  return ['', `${id} asks:`, ...asked, `Answer with: gatehouse graph answer ${graphId} ${id} yes (or no)`];
 }
 
 function nodeRow(id: string, node: NodeView, nowMs: number) {
   const { type_id: type, startedAt, completedAt, attempt, error, progress, output } = node;
-  const says = error ?? (node.waitsForAnswer === true ? 'waits for your answer' : (progress ?? output));
+  const says = error ?? (node.waitsForAnswer === true ? node.question : (progress ?? output));
   return [
     id,
     type,
@@ -61,8 +69,15 @@ function nodeRow(id: string, node: NodeView, nowMs: number) {
   ];
 }
 
+export const waitingForYou = 'waiting for you';
+
+/** Of a run in a list. */
+function runState({ status, waitsForAnswer }: { readonly status: string; readonly waitsForAnswer?: true | undefined }): string {
+  return waitsForAnswer === true ? waitingForYou : status;
+}
+
 export function stateText({ status, waitsForAnswer, partial }: Pick<NodeView, 'status' | 'waitsForAnswer' | 'partial'>): string {
-  if (waitsForAnswer === true) return 'asks';
+  if (waitsForAnswer === true) return waitingForYou;
   return partial === true ? `${status}, in part` : status;
 }
 
@@ -70,9 +85,9 @@ export function graphTable({ graphs, concurrency }: GraphList): string {
   const { globalActiveSubAgents: active, maxGlobalSubAgents: most, queueDepth } = concurrency;
   const places = `${active} of at most ${most} sub-agents work, ${queueDepth} wait.`;
   if (graphs.length === 0) return `No graph ran lately. ${places}`;
-  const rows = graphs.map(({ graphId, label, status, startedAt, completedAt, nodeCount }) => [
+  const rows = graphs.map(({ graphId, label, startedAt, completedAt, nodeCount, ...state }) => [
     label,
-    status,
+    runState(state),
     nodeCount,
     renderTime(startedAt),
     renderTime(completedAt),
@@ -89,9 +104,9 @@ export function savedTable({ entries, total }: Result<'graph.list'>): string {
 
 export function runsTable({ runs, total }: Result<'graph.runs'>): string {
   if (runs.length === 0) return 'No run is kept.';
-  const rows = runs.map(({ name, status, nodeCount, fileCount, date, graphId }) => [
+  const rows = runs.map(({ name, nodeCount, fileCount, date, graphId, ...state }) => [
     name,
-    status,
+    runState(state),
     nodeCount,
     fileCount,
     renderTime(Date.parse(date)),

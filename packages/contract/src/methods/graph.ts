@@ -40,10 +40,13 @@ const NodeView = z
     attempt: z.int().min(1).optional(),
     partial: z.boolean().optional().describe('The node was ended early and what it had done by then is its output.'),
     waitsForAnswer: z.boolean().optional().describe('An approval gate that asks: `graph.answer` answers it.'),
+    question: z.string().optional().describe('What a gate asks while it waits, at most 8000 characters.'),
     ...times,
     durationMs: z.int().min(0).optional(),
   })
   .meta({ id: 'GraphNodeView' });
+
+const waitsForAnswer = z.literal(true).optional().describe('An approval gate of it waits for the answer of a person.');
 
 const Row = z.strictObject({
   graphId: GraphId,
@@ -51,6 +54,7 @@ const Row = z.strictObject({
   status: z
     .enum(graphStates)
     .describe('`completed`: it ended, and a node that nothing depends on has a result; `pending`: it was loaded and not started.'),
+  waitsForAnswer,
   ...times,
   nodeCount: z.int().min(1),
 });
@@ -290,7 +294,9 @@ export const graph = {
     summary: 'Lists the runs that are kept, the newest first.',
     params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
     result: z.strictObject({
-      runs: z.array(z.strictObject({ ...runFields, nodeCount: z.int().min(1), fileCount: z.int().min(0).describe('Outputs that are kept.') })),
+      runs: z.array(
+        z.strictObject({ ...runFields, waitsForAnswer, nodeCount: z.int().min(1), fileCount: z.int().min(0).describe('Outputs that are kept.') }),
+      ),
       ...pageResult,
     }),
     examples: [

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { GraphId, NodeId } from '../shared/graph.ts';
 import { AgentId, ConversationRef } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
@@ -14,6 +15,10 @@ export const InboxMessage = z
     agentId: AgentId,
     conversationRef: ConversationRef.nullable().describe('The conversation that it belongs to; null when it belongs to none.'),
     text: z.string(),
+    asks: z
+      .strictObject({ graphId: GraphId, nodeId: NodeId })
+      .optional()
+      .describe('The approval gate whose question it is: `graph.answer` answers it, `graph.status` says whether it still waits.'),
     createdAt: EpochMs,
     readAt: EpochMs.nullable(),
   })

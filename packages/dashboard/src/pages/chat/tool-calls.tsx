@@ -1,11 +1,10 @@
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { Suspense, useEffect, useState } from 'react';
 import type { ApprovalRequest } from '../../data/approvals.ts';
 import type { ToolActivity } from '../../data/tool-activity.ts';
 import { Icon, type IconName } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { plural } from '../../data/format.ts';
-
-const ApprovalCard = lazy(async () => ({ default: (await import('../approvals/approval-card.tsx')).ApprovalCard }));
+import { ApprovalCard } from '../../later-parts.ts';
 
 const outcomes: Readonly<Record<string, { readonly words: string; readonly icon: IconName; readonly tone: string }>> = {
   ok: { words: 'done', icon: 'check', tone: 'good-text' },

@@ -26,7 +26,7 @@ function withNode(view: GraphView, told: EventPayload<'graph:node_updated'>): Gr
   const before = view.nodes[told.nodeId];
   if (before === undefined || isOver(before)) return view;
   const { status, runId, progress, waitsForAnswer, durationMs, error, timestamp } = told;
-  const { progress: _, waitsForAnswer: __, ...kept } = before;
+  const { progress: _, waitsForAnswer: __, question, ...kept } = before;
   const node: NodeView = {
     ...kept,
     status,
@@ -34,7 +34,7 @@ function withNode(view: GraphView, told: EventPayload<'graph:node_updated'>): Gr
     ...(isOver({ status }) && { completedAt: timestamp }),
     ...(runId !== undefined && { runId }),
     ...(progress !== undefined && { progress }),
-    ...(waitsForAnswer === true && { waitsForAnswer }),
+    ...(waitsForAnswer === true && { waitsForAnswer, ...(question !== undefined && { question }) }),
     ...(durationMs !== undefined && { durationMs }),
     ...(error !== undefined && { error }),
   };

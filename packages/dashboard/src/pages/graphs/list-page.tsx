@@ -36,7 +36,7 @@ export function ListPage() {
     return { saved: saved.result, runs: runs.result, concurrency: now.ok && 'concurrency' in now.result ? now.result.concurrency : undefined };
   });
   const { data, reload } = loaded;
-  useEventBatch('graph:started,graph:completed', usePaced(reload, leastReloadMs));
+  useEventBatch('graph:started,graph:node_updated,graph:completed', usePaced(reload, leastReloadMs));
   return (
     <Page
       title="Graphs"
@@ -162,7 +162,7 @@ function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonl
   );
 }
 
-function RunRow({ run: { graphId, name, status, date, nodeCount } }: { readonly run: GraphRun }) {
+function RunRow({ run: { graphId, name, status, waitsForAnswer, date, nodeCount } }: { readonly run: GraphRun }) {
   const atMs = Date.parse(date);
   return (
     <li className="row">
@@ -176,7 +176,7 @@ function RunRow({ run: { graphId, name, status, date, nodeCount } }: { readonly 
         <time dateTime={date} title={dateTime(atMs)}>
           {ago(atMs)}
         </time>
-        <Badge tone={graphTones[status]}>{status}</Badge>
+        {waitsForAnswer === true ? <Badge tone="warn">waiting for you</Badge> : <Badge tone={graphTones[status]}>{status}</Badge>}
       </div>
     </li>
   );

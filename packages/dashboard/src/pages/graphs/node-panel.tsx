@@ -1,10 +1,10 @@
-import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { Elapsed } from '../../ui/elapsed.tsx';
-import { Badge, Button, Failure, Field, Notice, Skeleton } from '../../ui/parts.tsx';
+import { Badge, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
+import { GateAnswer } from './gate-answer.tsx';
 import { isOver, type NodeView } from './graph-state.ts';
 import { useInView } from './use-in-view.ts';
 import { nodeStanding, typeNames } from './words.ts';
@@ -37,7 +37,7 @@ export function NodePanel({
       </p>
       {progress !== undefined && <p dir="auto">{progress}</p>}
       {error !== undefined && <Notice tone="bad">{error}</Notice>}
-      {node.waitsForAnswer === true && <Answer graphId={graphId} nodeId={nodeId} onAnswered={onAnswered} />}
+      {node.waitsForAnswer === true && <GateAnswer graphId={graphId} nodeId={nodeId} question={node.question} onAnswered={onAnswered} />}
       {isOver(node) && node.status !== 'skipped' && <Output graphId={graphId} nodeId={nodeId} status={node.status} />}
       {runId !== undefined && <p className="hint mono run-id">{runId}</p>}
     </section>
@@ -61,49 +61,5 @@ function Output({ graphId, nodeId, status }: { readonly graphId: string; readonl
         <Markdown text={output} />
       </div>
     </>
-  );
-}
-
-/** Answers an approval gate; the gateway reads the words. */
-function Answer({ graphId, nodeId, onAnswered }: { readonly graphId: string; readonly nodeId: string; readonly onAnswered: () => void }) {
-  const { client } = useSession();
-  const [words, setWords] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const answer = (text: string): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('graph.answer', { graphId, nodeId, answer: text })
-      .then(onAnswered, setError)
-      .finally(() => setBusy(false));
-  };
-  return (
-    <form
-      className="graph-answer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        answer(words);
-      }}
-    >
-      <p>
-        <strong>The graph waits for your answer.</strong> What it asks stands in your inbox.
-      </p>
-      {error !== undefined && <Failure error={error} />}
-      <div className="actions">
-        <Button look="primary" disabled={busy} onClick={() => answer('yes')}>
-          Approve
-        </Button>
-        <Button disabled={busy} onClick={() => answer('no')}>
-          Refuse
-        </Button>
-      </div>
-      <Field label="Or in your words" hint="Such as: yes, but keep it short. Words that refuse win.">
-        {(id, hint) => <input id={id} aria-describedby={hint} maxLength={2000} value={words} onChange={(event) => setWords(event.target.value)} />}
-      </Field>
-      <Button submit small disabled={busy || words.trim() === ''}>
-        Answer
-      </Button>
-    </form>
   );
 }

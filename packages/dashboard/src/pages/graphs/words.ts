@@ -37,6 +37,6 @@ export const cancelWords: Readonly<Record<'manual' | 'timeout' | 'budget' | 'kil
 
 /** How a node stands, in a word or two. */
 export function nodeStanding({ status, waitsForAnswer, partial }: NodeView): { readonly words: string; readonly tone: Tone } {
-  if (waitsForAnswer === true) return { words: 'asks you', tone: 'warn' };
+  if (waitsForAnswer === true) return { words: 'waiting for you', tone: 'warn' };
   return { words: partial === true ? `${status}, in part` : status, tone: nodeTones[status] };
 }

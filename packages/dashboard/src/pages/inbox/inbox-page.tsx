@@ -3,9 +3,11 @@ import { useSession } from '../../data/context.ts';
 import { ago, count, dateTime } from '../../data/format.ts';
 import type { InboxMessage } from '../../data/inbox.ts';
 import { useStore } from '../../data/store.ts';
+import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { Markdown } from '../../markdown/markdown.tsx';
+import { GateAnswer } from '../graphs/gate-answer.tsx';
 
 const sources: Readonly<Record<InboxMessage['source'], string>> = {
   cron: 'Job',
@@ -69,8 +71,31 @@ export function InboxPage() {
   );
 }
 
+/** The buttons of the gate whose question a message is, as long as it waits. */
+function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: string }) {
+  const { client } = useSession();
+  const { data, error, reload } = useLoad(`gate ${graphId} ${nodeId}`, async (signal) => {
+    const found = await client.call('graph.status', { graphId }, { signal });
+    return { waits: 'executionOrder' in found && found.nodes[nodeId]?.waitsForAnswer === true };
+  });
+  if (error !== undefined) return <Failure error={error} onRetry={reload} />;
+  if (data === undefined) return <Skeleton lines={1} />;
+  return (
+    <>
+      {data.waits ? (
+        <GateAnswer graphId={graphId} nodeId={nodeId} onAnswered={reload} />
+      ) : (
+        <p className="hint">It is no longer waiting for an answer.</p>
+      )}
+      <p>
+        <PageLink to={`/graphs/runs/${graphId}`}>Open the run</PageLink>
+      </p>
+    </>
+  );
+}
+
 function MessageCard({ message, onRead }: { readonly message: InboxMessage; readonly onRead: () => void }) {
-  const { id, source, level, agentId, conversationRef, text, createdAt, readAt } = message;
+  const { id, source, level, agentId, conversationRef, text, asks, createdAt, readAt } = message;
   return (
     <article className={readAt === null ? 'card inbox-message unread' : 'card inbox-message'} aria-labelledby={`${id}-head`}>
       <header>
@@ -84,6 +109,7 @@ function MessageCard({ message, onRead }: { readonly message: InboxMessage; read
         </span>
       </header>
       <Markdown text={text} />
+      {asks !== undefined && <Gate {...asks} />}
       <div className="actions">
         {conversationRef !== null && (
           <PageLink to={`/conversations/${conversationRef}`} className="button small">

@@ -10,7 +10,8 @@ import type { GraphRow, NodeRow } from './rows.ts';
 const maxTold = 3000;
 const nodeTold = 500;
 /** Of what a gate asks: the inbox would cut off how it is answered. */
-const maxAsked = 8000;
+/** Characters of the question of a gate. */
+export const maxAsked = 8000;
 
 /** A graph that has ended. */
 export interface EndedGraph {

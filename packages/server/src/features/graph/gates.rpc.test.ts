@@ -35,9 +35,17 @@ test('a gate asks at once, reminds at half time, and goes on when whoever starte
       text: expect.stringMatching(/"News".*asks for an approval \(node gate\).*Publish\s+DRAFT\s+\?.*graph\.answer/s),
     },
   ]);
+  expect((await inbox())[0]?.asks).toEqual({ graphId, nodeId: 'gate' });
+  const gate = async () => (await server.view(graphId)).nodes['gate'];
+  expect((await gate())?.question).toMatch(/^Publish\s+DRAFT\s+\?$/);
+  const listed = async () => [
+    (await server.client.call('graph.runs', {})).runs,
+    ((await server.client.call('graph.status', {})) as { graphs: object[] }).graphs,
+  ];
+  expect(await listed()).toMatchObject([[{ status: 'running', waitsForAnswer: true }], [{ status: 'running', waitsForAnswer: true }]]);
   server.clock.advance(31 * 60_000);
   await expect.poll(async () => (await inbox()).length).toBe(2);
-  expect((await inbox())[1]?.text).toContain('still waits for an approval');
+  expect((await inbox())[1]).toMatchObject({ text: expect.stringContaining('still waits for an approval'), asks: { graphId, nodeId: 'gate' } });
   const answer = (text: string) => server.client.call('graph.answer', { graphId: 'News', nodeId: 'gate', answer: text });
   await expect(answer('perhaps')).rejects.toMatchObject({
     code: 'precondition_failed',
@@ -50,6 +58,9 @@ test('a gate asks at once, reminds at half time, and goes on when whoever starte
     status: 'completed',
     nodes: { gate: { status: 'completed', output: 'Approved: Yes, go on' }, publish: { output: 'PUBLISHED' } },
   });
+  expect(await gate()).not.toHaveProperty('question');
+  for (const [row] of await listed()) expect(row).not.toHaveProperty('waitsForAnswer');
+  expect((await inbox()).at(-1)).not.toHaveProperty('asks');
   const { rows } = await server.client.call('obs.audit.query', { actionType: 'graph.answer' });
   expect(rows).toMatchObject([{ outcome: 'success' }]);
 });

@@ -9,7 +9,7 @@ import type { FenceLabel } from '../../runtime/fence.ts';
 import type { WorkItem } from '../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../inbox/api.ts';
 import type { SubagentsApi } from '../subagents/api.ts';
-import { nodeMessage, questionMessage } from './announce.ts';
+import { maxAsked, nodeMessage, questionMessage } from './announce.ts';
 import { askPerson } from './ask.ts';
 import { isOver, verdictOf } from './barrier.ts';
 import { headOf } from '../../kernel/cut-text.ts';
@@ -144,6 +144,17 @@ export class LiveGraph {
     if (node === undefined) return;
     Object.assign(node, { answer, answerText });
     node.answered?.();
+  }
+
+  /** True while an approval gate waits for a person. */
+  get waitsForAnswer(): boolean {
+    return [...this.nodes.values()].some(({ answered }) => answered !== undefined);
+  }
+
+  /** What an approval gate asks, while it waits. */
+  questionOf(nodeId: string): string | undefined {
+    const node = this.nodes.get(nodeId);
+    return node?.answered === undefined ? undefined : headOf(this.#wordsOf(node), maxAsked);
   }
 
   get outputs(): Record<string, string | null> {

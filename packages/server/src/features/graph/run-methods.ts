@@ -12,7 +12,7 @@ import type { GraphRunner } from './runner.ts';
 import { specOf } from './rows.ts';
 import type { StartDeps } from './start.ts';
 import { answerGate, cancelGraph, deleteGraphRun, type FoundGraph } from './store.ts';
-import { graphView, rowView } from './view.ts';
+import { graphView, rowView, waiting } from './view.ts';
 
 export type RunMethods = HandlersOf<`graph.${'status' | 'outputs' | 'cancel' | 'answer' | 'runs' | 'runDetail' | 'deleteRun'}`>;
 
@@ -43,7 +43,10 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
       }
       const rows = await db.read(recentGraphs, { ...reachOf(call), sinceMs: clock.now() - recentMinutes * 60_000 });
       const { active, max, queued } = subagents.counts();
-      return { graphs: rows.map(rowView), concurrency: { globalActiveSubAgents: active, maxGlobalSubAgents: max, queueDepth: queued } };
+      return {
+        graphs: rows.map((row) => rowView(row, runner.liveOf(row.id))),
+        concurrency: { globalActiveSubAgents: active, maxGlobalSubAgents: max, queueDepth: queued },
+      };
     },
 
     'graph.outputs': async ({ graphId }, call) => {
@@ -104,6 +107,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
         graphId: id,
         name: label ?? id,
         status: state,
+        ...waiting(runner.liveOf(id)),
         date: new Date(createdAtMs).toISOString(),
         nodeCount,
         fileCount: outputs,

@@ -11,15 +11,21 @@ type NodeView = GraphView['nodes'][string];
 
 const shownCharacters = 500;
 
-export function rowView({ id, label, state, startedAtMs, endedAtMs, nodeCount }: GraphRow) {
+export function rowView({ id, label, state, startedAtMs, endedAtMs, nodeCount }: GraphRow, live: LiveGraph | undefined) {
   return {
     graphId: id,
     ...(label !== null && { label }),
     status: state,
+    ...waiting(live),
     ...(startedAtMs !== null && { startedAt: startedAtMs }),
     ...(endedAtMs !== null && { completedAt: endedAtMs }),
     nodeCount,
   };
+}
+
+/** That a person is waited for, which only the process that runs the graph knows. */
+export function waiting(live: LiveGraph | undefined): { waitsForAnswer?: true } {
+  return live?.waitsForAnswer === true ? { waitsForAnswer: true } : {};
 }
 
 /** How a graph stands: its rows, and what only the process that runs it knows. */
@@ -31,7 +37,7 @@ export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefine
   const count = (state: NodeRow['state']) => rows.filter((node) => node.state === state).length;
   const unpriced = rows.some((node) => node.unpriced === 1);
   return {
-    ...rowView(row),
+    ...rowView(row, live),
     isTerminal: row.endedAtMs !== null,
     ...(row.rootRunId !== null && { rootRunId: row.rootRunId }),
     ...(row.cancelReason !== null && { cancelReason: row.cancelReason }),
@@ -54,6 +60,7 @@ export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefine
 function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | undefined): NodeView {
   const now = live?.nodes.get(node.nodeId);
   const runId = now?.runId ?? node.runId;
+  const question = live?.questionOf(node.nodeId);
   const { state, output, error, attempt, partial, answer, startedAtMs, endedAtMs } = node;
   return {
     status: state,
@@ -64,7 +71,7 @@ function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | un
     ...(now?.progress !== undefined && !isOver(state) && { progress: now.progress }),
     ...(startedAtMs !== null && { attempt }),
     ...(partial === 1 && { partial: true }),
-    ...(type === 'approval-gate' && state === 'running' && answer === null && { waitsForAnswer: true }),
+    ...(type === 'approval-gate' && state === 'running' && answer === null && { waitsForAnswer: true, ...(question !== undefined && { question }) }),
     ...(startedAtMs !== null && { startedAt: startedAtMs }),
     ...(endedAtMs !== null && { completedAt: endedAtMs }),
     ...(startedAtMs !== null && endedAtMs !== null && { durationMs: Math.max(0, endedAtMs - startedAtMs) }),

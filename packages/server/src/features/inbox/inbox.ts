@@ -36,13 +36,15 @@ function reachOf({ scopes, principalId, agents }: Identity): InboxReach {
   return { principalId: allows(scopes, 'admin') ? null : principalId, agentIds: agents ?? null };
 }
 
-const shown = ({ id, source, level, agentId, conversationRef, text, atMs, readAtMs }: InboxRow) => ({
-  id,
-  source,
-  level,
-  agentId,
-  conversationRef,
-  text,
-  createdAt: atMs,
-  readAt: readAtMs,
-});
+/** Questions of approval gates have keys that name the gate (features/graph/announce.ts). */
+const questionKey = /^graph:(?<graphId>gr_[0-9a-f-]{36}):(?:ask|reminder):(?<nodeId>.+):\d+$/;
+
+function asksIn({ source, opKey }: InboxRow) {
+  const { graphId, nodeId } = (source === 'graph' ? questionKey.exec(opKey)?.groups : undefined) ?? {};
+  return graphId === undefined || nodeId === undefined ? {} : { asks: { graphId, nodeId } };
+}
+
+const shown = (row: InboxRow) => {
+  const { id, source, level, agentId, conversationRef, text, atMs, readAtMs } = row;
+  return { id, source, level, agentId, conversationRef, text, ...asksIn(row), createdAt: atMs, readAt: readAtMs };
+};

@@ -1,0 +1,64 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { Markdown } from '../../markdown/markdown.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+
+/** Shows the question of an approval gate and answers it; the gateway reads the words. */
+export function GateAnswer({
+  graphId,
+  nodeId,
+  question,
+  onAnswered,
+}: {
+  readonly graphId: string;
+  readonly nodeId: string;
+  /** What it asks; undefined where that is shown already. */
+  readonly question?: string | undefined;
+  readonly onAnswered: () => void;
+}) {
+  const { client } = useSession();
+  const [words, setWords] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const answer = (text: string): void => {
+    setBusy(true);
+    setError(undefined);
+    client
+      .call('graph.answer', { graphId, nodeId, answer: text })
+      .then(onAnswered, setError)
+      .finally(() => setBusy(false));
+  };
+  return (
+    <form
+      className="graph-answer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        answer(words);
+      }}
+    >
+      <p>
+        <strong>The graph is waiting for your answer.</strong>
+      </p>
+      {question !== undefined && (
+        <div className="graph-question" role="region" aria-label={`Question of ${nodeId}`}>
+          <Markdown text={question} />
+        </div>
+      )}
+      {error !== undefined && <Failure error={error} />}
+      <div className="actions">
+        <Button look="primary" disabled={busy} onClick={() => answer('yes')}>
+          Approve
+        </Button>
+        <Button disabled={busy} onClick={() => answer('no')}>
+          Refuse
+        </Button>
+      </div>
+      <Field label="Or in your words" hint="Such as: yes, but keep it short. Words that refuse win.">
+        {(id, hint) => <input id={id} aria-describedby={hint} maxLength={2000} value={words} onChange={(event) => setWords(event.target.value)} />}
+      </Field>
+      <Button submit small disabled={busy || words.trim() === ''}>
+        Answer
+      </Button>
+    </form>
+  );
+}
