@@ -1,5 +1,17 @@
-import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
+import { Component, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
 import { useSession } from './data/context.ts';
+import {
+  AgentPage,
+  ApprovalsPage,
+  AuditPage,
+  GraphsPage,
+  InboxPage,
+  laterParts,
+  PartNotLoaded,
+  RunsPage,
+  SchedulePage,
+  WebhooksPage,
+} from './later-parts.ts';
 import { AgentsPage } from './pages/agents/agents-page.tsx';
 import { ChatPage } from './pages/chat/chat-page.tsx';
 import { ConversationsPage } from './pages/conversations/conversations-page.tsx';
@@ -9,6 +21,7 @@ import { MemoryPage } from './pages/memory/memory-page.tsx';
 import { SpendPage } from './pages/spend/spend-page.tsx';
 import { TokensPage } from './pages/tokens/tokens-page.tsx';
 import { mayLeave, navigate, usePath } from './router.ts';
+import { PartFailure } from './part-failure.tsx';
 import { StatusButton } from './status.tsx';
 import { setTheme, theme, type Theme } from './theme.ts';
 import { useStore } from './data/store.ts';
@@ -26,25 +39,6 @@ interface Section {
   readonly adminOnly?: true;
 }
 
-/** What is not needed at once; loaded a while after logging in, since a page must open while the gateway restarts, and after its build was replaced. */
-const laterParts = {
-  agent: () => import('./pages/agent/agent-page.tsx'),
-  approvals: () => import('./pages/approvals/approvals-page.tsx'),
-  audit: () => import('./pages/audit/audit-page.tsx'),
-  graphs: () => import('./pages/graphs/graphs-page.tsx'),
-  inbox: () => import('./pages/inbox/inbox-page.tsx'),
-  runs: () => import('./pages/runs/runs-page.tsx'),
-  schedule: () => import('./pages/schedule/schedule-page.tsx'),
-  webhooks: () => import('./pages/webhooks/webhooks-page.tsx'),
-};
-const AgentPage = lazy(async () => ({ default: (await laterParts.agent()).AgentPage }));
-const ApprovalsPage = lazy(async () => ({ default: (await laterParts.approvals()).ApprovalsPage }));
-const AuditPage = lazy(async () => ({ default: (await laterParts.audit()).AuditPage }));
-const GraphsPage = lazy(async () => ({ default: (await laterParts.graphs()).GraphsPage }));
-const InboxPage = lazy(async () => ({ default: (await laterParts.inbox()).InboxPage }));
-const RunsPage = lazy(async () => ({ default: (await laterParts.runs()).RunsPage }));
-const SchedulePage = lazy(async () => ({ default: (await laterParts.schedule()).SchedulePage }));
-const WebhooksPage = lazy(async () => ({ default: (await laterParts.webhooks()).WebhooksPage }));
 const laterMs = 4_000;
 
 const sections: readonly Section[] = [
@@ -223,6 +217,7 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
   override render(): ReactNode {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
+    if (error instanceof PartNotLoaded) return <PartFailure />;
     return (
       <Page title="This page cannot be shown">
         <Failure error={error} title="Something went wrong." onRetry={() => location.reload()} />
