@@ -61,6 +61,10 @@ describe('without a model', () => {
     await expect.poll(async () => (await status()).status, { timeout: 20_000, interval: 500 }).toBe('cancelled');
   });
 
+  test('steering a run that has ended already says so', { timeout: longMs }, async () => {
+    expect(await paste('Steering and stopping')).toMatch(/It has ended already\.\n[\s\S]*state +completed[\s\S]*It has ended already\.\n$/);
+  });
+
   test('a sub-agent runs from the command line', { timeout: longMs }, async () => {
     const said = await paste('Sub-agents');
     expect(said).toContain(offline);

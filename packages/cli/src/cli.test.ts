@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { cliExitCodes, exitCode } from './exit-codes.ts';
 import { createUser } from './testing/test-io.ts';
@@ -115,4 +116,34 @@ test('status with a narrow token shows the health alone', async () => {
   const { code, out } = await user.run({ args: ['status'], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } });
   expect(code).toBe(0);
   expect(out).toMatch(/^details +need a token with scope admin$/m);
+});
+
+test.each([
+  ['nosuch', '`gatehouse --help` lists'],
+  ['statsu', 'Did you mean `gatehouse status`?'],
+  ['version', '`gatehouse --version`'],
+  ['login', 'GATEHOUSE_TOKEN'],
+  ['config', '`config.yaml`'],
+])('%s is no command, and the hint says where to go', async (word, hint) => {
+  await using user = await createUser();
+  expect(await user.run({ args: [word] })).toEqual({
+    code: 2,
+    out: '',
+    err: expect.stringContaining(`error: There is no command \`${word}\`.\nhint: `),
+  });
+  expect(JSON.parse((await user.run({ args: [word, '--json'] })).err)).toMatchObject({
+    error: { code: 'usage', hint: expect.stringContaining(hint) },
+  });
+});
+
+test('no error shows the words of the validator or of the system', async () => {
+  await using server = await startTestServer();
+  await using user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token };
+  const err = async (...args: string[]) => (await user.run({ args, env })).err;
+  expect(await err('runs', 'steer', '', 'x')).toBe('error: target: expected at least 1 character\n');
+  expect(await err('tokens', 'create', '--scope', 'bogus')).toMatch(/^error: scopes\.0: expected "rpc" or "api" or /);
+  expect(await err('skills', 'create', './none')).toMatch(/^error: Cannot read .*\/none: it does not exist\.\n/);
+  expect(await err('agents', 'create', 'a', '--config', '@none')).toMatch(/^error: Cannot read .*\/none: it does not exist\.\n/);
+  expect(await err('call', 'system.ping', '--json', '@none')).toMatch(/^error: Cannot read .*\/none: it does not exist\.\n/);
 });

@@ -28,8 +28,10 @@ import { addUsageCommand } from './commands/usage.ts';
 import { addWebhooksCommand } from './commands/webhooks.ts';
 import { addWorkspaceCommand } from './commands/workspace.ts';
 import { cliExitCodes, exitCode } from './exit-codes.ts';
-import { describeFailure } from './failure.ts';
+import { type CliError, describeFailure, usageError } from './failure.ts';
 import { type Io, printLine } from './io.ts';
+import { nearest } from './nearest.ts';
+import { plainText } from './render/plain.ts';
 import { version } from './version.ts';
 
 /** Runs one command line (without Node and script) and returns the exit code. Never throws for what a user can do wrong. */
@@ -83,7 +85,32 @@ function createProgram(io: Io, setExit: (code: number) => void): Command {
   addBackupCommand(program, io);
   addRestoreCommand(program, io);
   addDoctorCommand(program, io, setExit);
+  program.on('command:*', ([word = '']: string[]) => {
+    throw unknownCommand(
+      word,
+      program.commands.map((command) => command.name()),
+    );
+  });
   return program;
+}
+
+/** Where the words that people try first lead. */
+const elsewhere: Readonly<Record<string, string>> = {
+  version: '`gatehouse --version` prints it, `gatehouse status` that of the daemon.',
+  login: 'There is no login: the command uses --token-file FILE, GATEHOUSE_TOKEN, or the file `token` of the home folder.',
+  config: 'Settings are in `config.yaml` of the home folder; `gatehouse call config.read` prints those in force.',
+  stop: 'Ctrl-C or SIGTERM stops the daemon; `gatehouse call gateway.restart` restarts it.',
+  restart: '`gatehouse call gateway.restart` restarts the daemon.',
+};
+
+function unknownCommand(word: string, names: readonly string[]): CliError {
+  const meant = nearest(word, names);
+  const hint = Object.hasOwn(elsewhere, word)
+    ? elsewhere[word]
+    : meant === undefined
+      ? '`gatehouse --help` lists the commands.'
+      : `Did you mean \`gatehouse ${meant}\`?`;
+  return usageError(`There is no command \`${plainText(word)}\`.`, hint);
 }
 
 function report(error: unknown, asJson: boolean, io: Io): number {

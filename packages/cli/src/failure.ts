@@ -25,6 +25,19 @@ export function usageError(message: string, hint?: string): CliError {
   return new CliError(message, { exitCode: exitCode.usage, hint });
 }
 
+/** In our words for the usual reasons: Node's name the system call. */
+export function unreadable(path: string, error: NodeJS.ErrnoException): CliError {
+  const reasons: Readonly<Record<string, string>> = {
+    ENOENT: 'it does not exist',
+    ENOTDIR: 'a part of the path is not a folder',
+    EACCES: 'this user may not read it',
+    EPERM: 'this user may not read it',
+    EISDIR: 'it is a folder',
+    ELOOP: 'its links lead in a circle',
+  };
+  return usageError(`Cannot read ${path}: ${reasons[error.code ?? ''] ?? error.message}.`);
+}
+
 export interface Failure {
   readonly code: string;
   readonly message: string;

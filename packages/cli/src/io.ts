@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import { printableLine } from './render/plain.ts';
 
 /** Everything that a command touches of its process, so that a test can hand in its own. */
 export interface Io {
@@ -21,8 +22,9 @@ export interface Io {
   onInterrupt(handler: () => void): () => void;
 }
 
+/** Everything that the command prints by lines goes through here; controls beyond ASCII are escaped. */
 export function printLine(stream: Writable, text: string): void {
-  stream.write(`${text}\n`);
+  stream.write(`${printableLine(text)}\n`);
 }
 
 /** Writes and waits while the reader is behind, so that nothing piles up here; for what may be long or without end. */

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import type { CallFlags } from '../commands/call.ts';
 import type { CommonFlags } from '../commands/options.ts';
 import { connect } from '../connection/target.ts';
-import { usageError } from '../failure.ts';
+import { unreadable, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { methodHelp, methodList } from './help.ts';
 import { findMethod, loadMethods } from './method-shape.ts';
@@ -37,7 +37,7 @@ async function readJsonSource(source: string, io: Io): Promise<string> {
   if (!source.startsWith('@')) return source;
   const file = resolve(io.workingDir, source.slice(1));
   return await readFile(file, 'utf8').catch((error: Error) => {
-    throw usageError(`Cannot read ${file}: ${error.message}`);
+    throw unreadable(file, error);
   });
 }
 

@@ -5,7 +5,7 @@ import type { Result } from '@gatehouse/contract';
 import type { BatchEntry, Client } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { usageError } from '../failure.ts';
+import { unreadable, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { renderColumns, renderTable } from '../render/table.ts';
 import { confirm } from './confirm.ts';
@@ -112,7 +112,7 @@ async function readSource(source: string, io: Io): Promise<string> {
   if (!source.startsWith('@')) return source;
   const file = resolve(io.workingDir, source.slice(1));
   return await readFile(file, 'utf8').catch((error: Error) => {
-    throw usageError(`Cannot read ${file}: ${error.message}`);
+    throw unreadable(file, error);
   });
 }
 

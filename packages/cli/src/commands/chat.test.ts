@@ -38,7 +38,7 @@ async function open() {
     env,
     user,
     asked: (): Asked[] => server.requests.map(({ body }) => JSON.parse(body)),
-    run: (args: readonly string[], input = '') => user.run({ args: ['chat', ...args], input, env }),
+    run: (args: readonly string[], input = '') => user.run({ args: ['chat', '--stateless', ...args], input, env }),
     async [Symbol.asyncDispose]() {
       await user[Symbol.asyncDispose]();
       await server[Symbol.asyncDispose]();
@@ -84,7 +84,7 @@ test('Ctrl-C stops an answer, keeps the text and ends with 130', async () => {
   const out = collector();
   let press = () => {};
   const running = session.user.run({
-    args: ['chat', 'wait'],
+    args: ['chat', '--stateless', 'wait'],
     env: session.env,
     io: { stdout: out.stream, onInterrupt: (handler) => ((press = handler), () => undefined) },
   });
@@ -101,7 +101,7 @@ test('a conversation remembers, forgets on /new, survives a failed turn and ends
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   let press = () => {};
   const running = session.user.run({
-    args: ['chat'],
+    args: ['chat', '--stateless'],
     env: session.env,
     io: { stdin, stdout: out.stream, stderr: err.stream, onInterrupt: (handler) => ((press = handler), () => undefined) },
   });
@@ -149,13 +149,13 @@ test('with --session the daemon keeps the conversation', async () => {
   expect(await user.run({ args: ['chat', '--session', 'ada:desk', '--model', 'm', 'x'], env })).toMatchObject({ code: 2 });
 });
 
-test('in a kept conversation only what is new is sent, and /new forgets nothing', async () => {
+test('in a kept conversation only what is new is sent, and /new starts another one', async () => {
   await using server = await startTestServer();
   await using user = await createUser();
   const out = collector();
   const err = collector();
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
-  server.provider.queue({ text: 'First.' }, { text: 'Second.' }, { text: ['Begun '], breakAfter: { deltas: 1, by: 'stall' } });
+  server.provider.queue({ text: 'First.' }, { text: 'Second.' }, { text: ['Begun '], breakAfter: { deltas: 1, by: 'stall' } }, { text: 'Fourth.' });
   let press = () => {};
   const running = user.run({
     args: ['chat', '--session', 'ada:desk'],
@@ -165,7 +165,7 @@ test('in a kept conversation only what is new is sent, and /new forgets nothing'
   await out.seen('> ');
   stdin.write('one\n');
   await out.seen('First.');
-  stdin.write('/new\ntwo\n');
+  stdin.write('two\n');
   await out.seen('Second.');
   const aborted = server.provider.aborted();
   stdin.write('three\n');
@@ -173,9 +173,53 @@ test('in a kept conversation only what is new is sent, and /new forgets nothing'
   press();
   await expect.poll(() => server.provider.aborted()).toBe(aborted + 1);
   await out.seen('Begun \n> ');
+  stdin.write('/new\nfour\n');
+  await out.seen('Fourth.');
   stdin.write('/exit\n');
   expect((await running).code).toBe(0);
-  expect(err.text()).not.toContain('/new');
+  expect(err.text()).toMatch(/in ada:desk\. .*A new conversation: cli:chat-\d+\./s);
   const { messages } = await server.client.call('session.history', { sessionKey: 'ada:desk', limit: 4 });
   expect(messages.map(({ content }) => content)).toEqual(['one', 'First.', 'two', 'Second.']);
+});
+
+test('chat keeps its conversation by default, for each token and agent, and finds it again', async () => {
+  await using server = await startTestServer();
+  await using user = await createUser();
+  await server.client.call('agents.create', { agentId: 'scout' });
+  const { secret } = await server.client.call('tokens.create', { scopes: ['rpc', 'api'] });
+  const run = (env: object, ...args: string[]) =>
+    user.run({ args: ['chat', ...args], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token, ...env } });
+  server.provider.setAnswer(({ body }) => ({
+    text: `${(body as { messages: { role: string }[] }).messages.filter(({ role }) => role === 'user').length} asked`,
+  }));
+  expect((await run({}, '--list')).out).toBe('There are no conversations.\n');
+  expect(await run({}, '--continue', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('no conversation of the terminal') });
+  expect((await run({}, 'one')).out).toBe('1 asked\n');
+  expect(await run({}, 'two')).toEqual({ code: 0, out: '2 asked\n', err: '' });
+  expect((await run({}, '--agent', 'scout', 'one')).out).toBe('1 asked\n');
+  expect(await run({ GATEHOUSE_TOKEN: secret }, 'one')).toEqual({ code: 0, out: '1 asked\n', err: '' });
+  expect((await run({}, '--stateless', 'one')).out).toBe('1 asked\n');
+  await run({}, '--session', 'ada:desk', 'elsewhere');
+  await run({}, '--session', 'cli:other', 'one');
+  expect((await run({}, '--continue', 'two')).out).toBe('2 asked\n');
+  expect((await run({ GATEHOUSE_TOKEN: secret }, '--continue', 'two')).out).toBe('2 asked\n');
+  const { out } = await run({ GATEHOUSE_TOKEN: secret }, '--list');
+  expect(out).toMatch(/^cli:chat +default +dm +4 /m);
+  expect(out).not.toMatch(/cli:other|ada:desk/);
+  expect(await run({}, '--stateless', '--continue', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('--continue and --stateless') });
+});
+
+test('what a model wrote cannot steer the terminal; a pipe has it as it is', async () => {
+  await using server = await startTestServer();
+  await using user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token };
+  const text = 'a\u009b31m\u202e\u001b[2Jb\nc';
+  server.provider.queue({ text }, { text });
+  const shown = collector();
+  await user.run({ args: ['chat', 'one'], env, io: { stdout: Object.assign(shown.stream, { isTTY: true }) } });
+  expect(shown.text()).toBe('a\\u009b31m\\u202e\\u001b[2Jb\nc\n');
+  expect((await user.run({ args: ['chat', 'two'], env })).out).toBe(`${text}\n`);
+  const listed = await user.run({ args: ['call', 'session.history', '--session-key', 'cli:chat'], env });
+  expect(listed.out).toContain('a\\u009b31m\\u202e\\u001b[2Jb\\nc');
+  expect(JSON.parse(listed.out)).toMatchObject({ messages: [{}, { content: text }, {}, {}] });
 });

@@ -1,44 +1,93 @@
 import { text } from 'node:stream/consumers';
 import type { Client } from '@gatehouse/client';
+import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { exitCode } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
-import { type Conversation, converse } from './conversation.ts';
+import { type Conversation, converse, shownText } from './conversation.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { addressOf } from './sessions.ts';
+import { sessionTable } from './sessions-text.ts';
 import { noteFinish, runKeptTurn, runTurn, type Turn } from './turn.ts';
 
-type ChatFlags = CommonFlags & { readonly agent?: string; readonly model?: string; readonly session?: string };
+type ChatFlags = CommonFlags & {
+  readonly agent?: string;
+  readonly model?: string;
+  readonly session?: string;
+  readonly continue?: true;
+  readonly list?: true;
+  readonly stateless?: true;
+};
+
+/** Conversations of the terminal have this user in their session keys; each token has its own of the same key. */
+const terminalKeys = 'cli:';
+const defaultSession = `${terminalKeys}chat`;
+/** As many as the daemon lists at once. */
+const maxListed = 200;
 
 /** `gatehouse chat`: a conversation in the terminal, or one question and its answer. */
 export function addChatCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   withConnection(program.command('chat [text...]'))
     .summary('talk to an agent')
     .description(
-      'Talks to an agent. With TEXT, or with standard input from a pipe, one question is answered and printed; `-` inside TEXT stands for standard input.\nCtrl-C stops the answer that is being written, a second one ends.',
+      'Talks to an agent in a conversation that the daemon keeps: the next `gatehouse chat` continues it. With TEXT, or with standard input from a pipe, one question is answered and printed; `-` inside TEXT stands for standard input.\nCtrl-C stops the answer that is being written, a second one ends.',
     )
     .option('--agent <id>', 'agent to talk to (default: default)')
-    .option('--model <name>', 'model of the default agent instead, as provider/model or model')
-    .option('--session <key>', 'in this conversation, which the daemon keeps, such as ada:desk')
+    .option('--session <key>', 'in this conversation instead, such as ada:desk, or by its reference (cv_…)')
+    .option('--continue', 'in the conversation of the terminal that was used last')
+    .option('--list', 'list the conversations of the terminal with this agent')
+    .option('--stateless', 'keep nothing: what was said is sent again with each question, and tools that change something are refused')
+    .option('--model <name>', 'model of the default agent instead, as provider/model or model; keeps nothing')
     .action(async (words: string[], flags: ChatFlags) => {
       if (flags.agent !== undefined && flags.model !== undefined) throw usageError('Give --agent or --model, not both: an agent has its own model.');
       if (flags.session !== undefined && flags.model !== undefined)
         throw usageError('Give --session or --model, not both: the agent of a kept conversation has its own model.');
+      const places = ['session', 'continue', 'list', 'stateless'] as const;
+      const given = places.filter((name) => flags[name] !== undefined);
+      if (given.length > 1) throw usageError(`Give only one of ${given.map((name) => `--${name}`).join(' and ')}.`);
+      if (flags.list === true) return await listConversations(flags, io);
       const question = await readQuestion(words, io);
       const { client } = await connect(flags, io);
-      const talk = talkTo(client, flags);
+      const talk = await talkTo(client, flags, io);
       if (question === undefined) return await converse(talk, io);
       const turn = await answerOnce(talk, question, flags, io);
       if (turn.wasStopped) setExit(exitCode.interrupted);
     });
 }
 
-/** Completions, with all that was said in each request; or turns of a conversation that the daemon keeps. */
-function talkTo(client: Client, { agent, model = `agent/${agent ?? 'default'}`, session }: ChatFlags): Conversation {
-  if (session === undefined) return { model, ask: (messages, options) => runTurn(client, { model, messages: [...messages] }, options) };
-  const address = { sessionKey: session, ...(agent === undefined ? {} : { agentId: agent }) };
-  return { model, isKept: true, ask: (messages, options) => runKeptTurn(client, { message: messages.at(-1)?.content ?? '', ...address }, options) };
+/** Turns of a conversation that the daemon keeps, on the path of the dashboard's chat; or completions, with all that was said in each request. */
+async function talkTo(client: Client, flags: ChatFlags, io: Io): Promise<Conversation> {
+  const { agent, model = `agent/${agent ?? 'default'}`, stateless } = flags;
+  if (stateless === true || flags.model !== undefined)
+    return { model, ask: (messages, options) => runTurn(client, { model, messages: [...messages] }, options) };
+  let name = flags.continue === true ? await newestConversation(client, flags) : (flags.session ?? defaultSession);
+  return {
+    model,
+    session: () => name,
+    renew: () => (name = `${defaultSession}-${new Date(io.now()).toISOString().replaceAll(/\D/g, '')}`),
+    ask: (messages, options) => runKeptTurn(client, { message: messages.at(-1)?.content ?? '', ...addressOf(name, agent) }, options),
+  };
+}
+
+/** Newest first; an admin sees those of others too. */
+async function conversationsOf(client: Client, { agent }: ChatFlags): Promise<Result<'session.list'>> {
+  const listed = await client.call('session.list', { kind: 'dm', limit: maxListed, ...(agent === undefined ? {} : { agentId: agent }) });
+  const sessions = listed.sessions.filter(({ sessionKey }) => sessionKey.startsWith(terminalKeys));
+  return { ...listed, sessions, total: sessions.length };
+}
+
+async function listConversations(flags: ChatFlags, io: Io): Promise<void> {
+  const { client } = await connect(flags, io);
+  const listed = await conversationsOf(client, flags);
+  printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : sessionTable(listed));
+}
+
+async function newestConversation(client: Client, flags: ChatFlags): Promise<string> {
+  const [newest] = (await conversationsOf(client, flags)).sessions;
+  if (newest === undefined) throw usageError('There is no conversation of the terminal to continue.', '`gatehouse chat` starts one.');
+  return newest.conversationRef;
 }
 
 /** Undefined when a person sits at the terminal and gave no text. */
@@ -56,7 +105,7 @@ async function answerOnce({ ask, model }: Conversation, question: string, flags:
   const isJson = flags.output === 'json';
   const controller = new AbortController();
   const release = io.onInterrupt(() => controller.abort());
-  const onText = (piece: string) => void (isJson || io.stdout.write(piece));
+  const onText = (piece: string) => void (isJson || io.stdout.write(shownText(piece, io)));
   const turn = await ask([{ role: 'user', content: question }], { signal: controller.signal, onText }).finally(release);
   if (isJson)
     printLine(io.stdout, JSON.stringify({ model, content: turn.content, finishReason: turn.finishReason ?? null, usage: turn.usage ?? null }));

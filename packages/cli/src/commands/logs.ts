@@ -6,6 +6,7 @@ import { usageError } from '../failure.ts';
 import { type Io, printLine, writePaced } from '../io.ts';
 import { renderEvent } from '../render/event-line.ts';
 import { createPaint } from '../render/paint.ts';
+import { printableLine } from '../render/plain.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
 
 type LogsFlags = CommonFlags & { readonly kinds?: string[]; readonly sinceId?: string; readonly last?: number; readonly follow: boolean };
@@ -48,7 +49,7 @@ type Print = (event: ServerEvent | GapEvent) => Promise<void>;
 
 function printer({ output }: LogsFlags, io: Io): Print {
   const paint = createPaint(io);
-  return (event) => writePaced(io.stdout, `${output === 'json' ? JSON.stringify(event) : renderEvent(event, paint, io.now())}\n`);
+  return (event) => writePaced(io.stdout, `${output === 'json' ? printableLine(JSON.stringify(event)) : renderEvent(event, paint, io.now())}\n`);
 }
 
 /** Returns the id to go on after, so that nothing between the two is missed. */

@@ -1,6 +1,6 @@
 import { opendir, readFile, stat } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
-import { usageError } from '../failure.ts';
+import { unreadable, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
 /** As much as the gate of the daemon takes: more is not read at all. */
@@ -18,7 +18,7 @@ export async function readSkill(given: string, io: Io): Promise<LocalSkill> {
   const isFolder = await stat(root).then(
     (found) => found.isDirectory(),
     (error: Error) => {
-      throw usageError(`Cannot read ${root}: ${error.message}`);
+      throw unreadable(root, error);
     },
   );
   if (!isFolder) return { name: basename(resolve(root, '..')), files: [{ path: 'SKILL.md', content: await readLocalText(root, maxBytes, io) }] };
@@ -47,7 +47,7 @@ export async function readLocalText(given: string, limit: number, io: Io): Promi
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(file));
   } catch (error) {
     if (error instanceof TypeError) throw usageError(`${file} is no text in UTF-8.`);
-    if (error instanceof Error && 'code' in error) throw usageError(`Cannot read ${file}: ${error.message}`);
+    if (error instanceof Error && 'code' in error) throw unreadable(file, error);
     throw error;
   }
 }
