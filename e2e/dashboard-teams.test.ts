@@ -3,7 +3,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { seriousFindings } from './lib/axe.ts';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
-import { logInTo, openPage } from './lib/dashboard.ts';
+import { follow, logInTo, openPage } from './lib/dashboard.ts';
 import { longestTask } from './lib/main-thread.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
@@ -284,6 +284,20 @@ describe.skipIf(chromiumPath === undefined)('what is delegated, in the dashboard
       expect(await product.call('graph.load', { id })).toMatchObject({ nodes: [{ node_id: 'one' }] });
       await product.call('graph.delete', { id });
       expect(complaints).toEqual([]);
+    });
+
+    test('a page whose code cannot be fetched says why, and comes once the gateway answers', async () => {
+      await using session = await logIn();
+      const { page } = session;
+      const gone = (url: URL) => url.pathname === '/health' || /\/runs-page-[^/]+\.js$/.test(url.pathname);
+      await page.route(gone, (route) => route.abort());
+      await follow(page, 'Runs');
+      await page.getByRole('heading', { level: 1, name: 'This page could not be loaded' }).waitFor();
+      await page.getByText('The gateway does not answer').waitFor();
+      expect(await page.getByRole('button', { name: 'Reload' }).count()).toBe(1);
+      expect(await page.getByText('dynamically imported').count()).toBe(0);
+      await page.unroute(gone);
+      await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
     });
 
     test('an approval gate is answered where it asks, and a run is cancelled', async () => {

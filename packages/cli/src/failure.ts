@@ -26,7 +26,7 @@ export function usageError(message: string, hint?: string): CliError {
 }
 
 /** In our words for the usual reasons: Node's name the system call. */
-export function unreadable(path: string, error: NodeJS.ErrnoException): CliError {
+export function unreadable(path: string, error: Error): CliError {
   const reasons: Readonly<Record<string, string>> = {
     ENOENT: 'it does not exist',
     ENOTDIR: 'a part of the path is not a folder',
@@ -35,7 +35,7 @@ export function unreadable(path: string, error: NodeJS.ErrnoException): CliError
     EISDIR: 'it is a folder',
     ELOOP: 'its links lead in a circle',
   };
-  return usageError(`Cannot read ${path}: ${reasons[error.code ?? ''] ?? error.message}.`);
+  return usageError(`Cannot read ${path}: ${reasons['code' in error ? String(error.code) : ''] ?? error.message}.`);
 }
 
 export interface Failure {
