@@ -55,6 +55,9 @@ export const MessageParam = z
       role: z.literal('assistant'),
       content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ToolUse, Thinking, RedactedThinking]))]),
     }),
+    z
+      .looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(TextBlock)]) })
+      .describe('Instructions within the conversation; they are added to `system`.'),
   ])
   .meta({ id: 'MessageParam' });
 export type MessageParam = z.output<typeof MessageParam>;

@@ -51,6 +51,14 @@ async function stream(body: object = {}) {
 }
 
 describe('a request', () => {
+  it('takes instructions among the messages, which are part of the system prompt', async () => {
+    const note = { role: 'system', content: [{ type: 'text', text: 'Be kind.' }] };
+    const { messages } = await asked({ system: 'Be brief.', messages: [user, note], context_management: { edits: [] } });
+    expect(messages).toEqual([{ role: 'system', content: 'Be brief.' }, { role: 'system', content: 'Be kind.' }, user]);
+    const begun = await send({ messages: [user, { role: 'assistant', content: 'So' }, note] });
+    expect([begun.status, (await send({ messages: [note] })).status]).toEqual([400, 400]);
+  });
+
   it('reaches the turn with everything that it asks for', async () => {
     const request = await asked({
       system: [

@@ -9,6 +9,8 @@ import { jsonSchemaFormat, toolSpecs } from '../v1-tools.ts';
 type Asked = Omit<CompletionRequest, 'completionId'>;
 /** What decides which text the model is sent; both routes have it. */
 type Input = z.output<typeof CountTokensRequest>;
+/** A message of the user or of the model. */
+type SpokenParam = Exclude<MessageParam, { role: 'system' }>;
 type Block = Exclude<Extract<MessageParam, { role: 'user' }>['content'], string>[number];
 /** What the conversation itself holds; system texts travel apart. */
 type Spoken = Exclude<CompletionMessage, { role: 'system' | 'developer' }>;
@@ -43,11 +45,9 @@ export function toCompletion(request: MessagesRequest): Asked {
 
 /** The part of it that is counted. */
 export function toInput(request: Input): Asked {
-  const system = (typeof request.system === 'string' ? [{ text: request.system, cache_control: undefined }] : (request.system ?? [])).filter(
-    ({ text }) => text !== '',
-  );
-  const messages = request.messages.flatMap((message, index) => toMessages(message, `messages.${index}`));
-  if (request.messages.at(-1)?.role === 'assistant')
+  const system = systemTexts(request);
+  const messages = request.messages.flatMap((message, index) => (message.role === 'system' ? [] : toMessages(message, `messages.${index}`)));
+  if (request.messages.findLast(({ role }) => role !== 'system')?.role === 'assistant')
     throw wrong('the last message must be of the user: a begun answer is not continued', `messages.${request.messages.length - 1}.role`);
   if (!messages.some((message) => message.role === 'tool' || (message.role === 'user' && saysSomething(message))))
     throw wrong('at least one user message must not be empty', 'messages');
@@ -63,6 +63,14 @@ export function toInput(request: Input): Asked {
     ...(tools.length > 0 && { clientTools: tools }),
     ...(Object.keys(options).length > 0 && { options }),
   };
+}
+
+/** Claude Code also sends instructions among the messages; they have the authority of the system prompt, not that of the user. */
+function systemTexts({ system, messages }: Input): { readonly text: string; readonly cache_control?: CacheControl }[] {
+  const contents = [system, ...messages.flatMap((message) => (message.role === 'system' ? [message.content] : []))];
+  return contents
+    .flatMap((content) => (typeof content === 'string' ? [{ text: content, cache_control: undefined }] : (content ?? [])))
+    .filter(({ text }) => text !== '');
 }
 
 function saysSomething({ content, parts }: Extract<CompletionMessage, { role: 'user' }>): boolean {
@@ -87,7 +95,7 @@ function toOptions(request: Input): ModelOptions {
 const marked = (...controls: readonly CacheControl[]) => controls.some((control) => control != null) && { cacheMark: true as const };
 
 /** Results of tools come first, each as a message of its own, then what the user says beside them. */
-function toMessages(message: MessageParam, param: string): Spoken[] {
+function toMessages(message: SpokenParam, param: string): Spoken[] {
   if (typeof message.content === 'string') return [{ role: message.role, content: message.content }];
   if (message.role === 'assistant') return [answerMessage(message.content)];
   const results: Spoken[] = [];

@@ -1,0 +1,33 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { root } from '../../proving/lib/daemon.ts';
+
+export type PackageGroup = 'chat' | 'responses' | 'messages' | 'more';
+
+/**
+ * Installs the pinned command lines of one lock file below `e2e/clients/`, when a suite needs them: they are no part of
+ * the project's own packages. The lock file's digest names the folder, so that an unchanged one is installed once.
+ * Returns the folder, or why the packages cannot be had here.
+ */
+export async function installClients(group: PackageGroup): Promise<{ readonly dir: string } | { readonly missing: string }> {
+  const source = join(root, 'e2e/clients', group);
+  const lock = await readFile(join(source, 'package-lock.json'));
+  const dir = join(root, '.build/clients', `${group}-${createHash('sha256').update(lock).digest('hex').slice(0, 16)}`);
+  const stamp = join(dir, '.installed');
+  if (await readFile(stamp).catch(() => undefined)) return { dir };
+  await rm(dir, { recursive: true, force: true });
+  await mkdir(dir, { recursive: true });
+  for (const name of ['package.json', 'package-lock.json']) await cp(join(source, name), join(dir, name));
+  console.error(`e2e: installing the clients of e2e/clients/${group} (npm install, without scripts)`);
+  const npm = process.env['npm_execpath'];
+  const command = npm?.endsWith('.js') === true ? [process.execPath, npm] : ['npm'];
+  const args = ['install', '--no-save', '--ignore-scripts', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
+  const [file = '', ...before] = command;
+  // Not `npm ci`, for the reason that tools/ensure.mjs gives.
+  const { status, stderr, error } = spawnSync(file, [...before, ...args], { cwd: dir, encoding: 'utf8', timeout: 300_000 });
+  if (status !== 0) return { missing: `the packages of e2e/clients/${group} cannot be installed: ${error?.message ?? stderr.trim().slice(-500)}` };
+  await writeFile(stamp, '');
+  return { dir };
+}
