@@ -1,4 +1,5 @@
 import { proveDoctorRuns } from './doctor-runs.ts';
+import { proveConnectedClients } from './connected-clients.ts';
 import { counts, type ProofOptions, type Proofs, tell, total } from './lib/proof.ts';
 import { proveSlowClients } from './r18-slow-clients.ts';
 import { proveMalformed } from './r21-malformed.ts';
@@ -13,6 +14,19 @@ import { proveSkillVetting } from './r35-skill-vetting.ts';
 /** The full forms of what attacks the doors: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
 export function doorProofs({ seed, progress }: ProofOptions): Proofs {
   return {
+    async clients() {
+      const { done, wrong, missing } = await proveConnectedClients({ progress });
+      tell([...wrong, ...missing]);
+      const broken = await proveConnectedClients({ only: ['pi'], broken: 'compat-of-the-gateway-only' });
+      return {
+        promise: 'Coding clients work with a token of `gatehouse connect`, and a default token tells them what to do',
+        figure: `${Object.entries(done)
+          .map(([id, what]) => `${id} (${what.join(', ')})`)
+          .join(', ')}: ${wrong.length} failures, ${missing.length} not installed`,
+        caught: `the setting of the token is ignored: ${broken.wrong.length} failures of pi`,
+        good: wrong.length === 0 && missing.length === 0 && broken.wrong.length > 0,
+      };
+    },
     async r18() {
       const { header, body, good } = await proveSlowClients({ each: 200, progress });
       tell(good.failed);

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,17 +6,19 @@ import { root } from '../../proving/lib/daemon.ts';
 
 export type PackageGroup = 'chat' | 'responses' | 'messages' | 'more';
 
+export type Installed = { readonly dir: string } | { readonly missing: string };
+
 /**
  * Installs the pinned command lines of one lock file below `e2e/clients/`, when a suite needs them: they are no part of
  * the project's own packages. The lock file's digest names the folder, so that an unchanged one is installed once.
  * Returns the folder, or why the packages cannot be had here.
  */
-export async function installClients(group: PackageGroup): Promise<{ readonly dir: string } | { readonly missing: string }> {
+export async function installClients(group: PackageGroup): Promise<Installed> {
   const source = join(root, 'e2e/clients', group);
   const lock = await readFile(join(source, 'package-lock.json'));
   const dir = join(root, '.build/clients', `${group}-${createHash('sha256').update(lock).digest('hex').slice(0, 16)}`);
   const stamp = join(dir, '.installed');
-  if (await readFile(stamp).catch(() => undefined)) return { dir };
+  if ((await readFile(stamp, 'utf8').catch(() => '')) !== '') return { dir };
   await rm(dir, { recursive: true, force: true });
   await mkdir(dir, { recursive: true });
   for (const name of ['package.json', 'package-lock.json']) await cp(join(source, name), join(dir, name));
@@ -26,8 +28,12 @@ export async function installClients(group: PackageGroup): Promise<{ readonly di
   const args = ['install', '--no-save', '--ignore-scripts', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const [file = '', ...before] = command;
   // Not `npm ci`, for the reason that tools/ensure.mjs gives.
-  const { status, stderr, error } = spawnSync(file, [...before, ...args], { cwd: dir, encoding: 'utf8', timeout: 300_000 });
-  if (status !== 0) return { missing: `the packages of e2e/clients/${group} cannot be installed: ${error?.message ?? stderr.trim().slice(-500)}` };
-  await writeFile(stamp, '');
+  const problem = await new Promise<string | undefined>((resolve) => {
+    execFile(file, [...before, ...args], { cwd: dir, timeout: 300_000 }, (error, _stdout, stderr) =>
+      resolve(error === null ? undefined : stderr.trim().slice(-500) || error.message),
+    );
+  });
+  if (problem !== undefined) return { missing: `the packages of e2e/clients/${group} cannot be installed: ${problem}` };
+  await writeFile(stamp, '1');
   return { dir };
 }

@@ -27,7 +27,7 @@ export interface Places {
   readonly userHome: string;
 }
 
-/** What a configuration file of a client must contain. A key or a list entry named `gatehouse` belongs to this command; the rest is merged. */
+/** What a configuration file of a client must contain. A key or a list entry named `gatehouse` belongs to this command, undefined removes it; the rest is merged. */
 export interface ClientFile {
   readonly file: string;
   readonly format: 'json' | 'yaml' | 'toml';

@@ -30,7 +30,7 @@ export const clients: readonly ConnectedClient[] = [
           model_providers: {
             gatehouse: { name: 'Gatehouse', base_url: v1(access), wire_api: 'responses', experimental_bearer_token: access.secret },
           },
-          ...(access.mcp && { mcp_servers: { gatehouse: { url: `${access.url}/mcp`, http_headers: { Authorization: bearer(access) } } } }),
+          mcp_servers: { gatehouse: access.mcp ? { url: `${access.url}/mcp`, http_headers: { Authorization: bearer(access) } } : undefined },
         },
       },
     ],
@@ -57,9 +57,11 @@ export const clients: readonly ConnectedClient[] = [
             },
           },
           model: `gatehouse/${access.model}`,
-          ...(access.mcp && {
-            mcp: { gatehouse: { type: 'remote', url: `${access.url}/mcp`, headers: { Authorization: bearer(access) }, oauth: false } },
-          }),
+          mcp: {
+            gatehouse: access.mcp
+              ? { type: 'remote', url: `${access.url}/mcp`, headers: { Authorization: bearer(access) }, oauth: false }
+              : undefined,
+          },
         },
       },
     ],

@@ -21,7 +21,7 @@ export function mergeToml(text: string, wanted: Values): string {
     ...head.filter((line) => !keys.has(/^\s*([\w-]+)\s*=/.exec(line)?.[1] ?? '')),
     ...rest,
   ];
-  const tables = Object.fromEntries(Object.entries(wanted).filter(([, value]) => isValues(value)));
+  const tables = Object.fromEntries(Object.entries(mergeValues({}, wanted)).filter(([, value]) => isValues(value)));
   const result = `${lines.join('\n').trimEnd()}\n\n${stringify(tables)}`;
   if (!isSame(result, expected)) throw new ShapeError('it is laid out in a way that cannot be edited safely');
   return result;

@@ -6,20 +6,26 @@ export const own = 'gatehouse';
 /** A value that stands in a file where the client's configuration needs a value of another kind. */
 export class ShapeError extends Error {}
 
-/** Returns `before` with `wanted` in it: maps are merged, lists keep what is not ours, everything else is replaced. */
+/** Returns `before` with `wanted` in it: maps are merged, lists keep what is not ours, everything else is replaced; undefined removes. */
 export function mergeValues(before: Values, wanted: Values, path: readonly string[] = []): Values {
   const merged = new Map(Object.entries(before));
-  for (const [key, value] of Object.entries(wanted)) merged.set(key, mergeValue(merged.get(key), value, [...path, key]));
+  for (const [key, value] of Object.entries(wanted)) {
+    const next = value === undefined ? undefined : mergeValue(merged.get(key), value, [...path, key]);
+    // A map that held nothing but what was removed goes too.
+    if (next === undefined || (isValues(next) && Object.keys(next).length === 0 && isValues(value) && Object.keys(value).length > 0))
+      merged.delete(key);
+    else merged.set(key, next);
+  }
   return Object.fromEntries(merged);
 }
 
 function mergeValue(before: unknown, wanted: unknown, path: readonly string[]): unknown {
-  if (before === undefined || before === null || path.at(-1) === own) return wanted;
   if (isValues(wanted)) {
+    if (before === undefined || before === null || path.at(-1) === own) return mergeValues({}, wanted, path);
     if (!isValues(before)) throw new ShapeError(`\`${path.join('.')}\` is not a map`);
     return mergeValues(before, wanted, path);
   }
-  if (!Array.isArray(wanted)) return wanted;
+  if (!Array.isArray(wanted) || before === undefined || before === null) return wanted;
   if (!Array.isArray(before)) throw new ShapeError(`\`${path.join('.')}\` is not a list`);
   return [...wanted, ...before.filter((entry) => !isOwn(entry))];
 }

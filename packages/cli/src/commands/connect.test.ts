@@ -175,6 +175,16 @@ describe('--write', () => {
     expect([parseYaml(yaml).name, yaml.includes('# mine'), yaml.includes('# kept')]).toEqual(['Ada', true, true]);
   });
 
+  test('takes the MCP server out again, whose token is gone', async () => {
+    await using session = await open();
+    for (const client of ['codex', 'opencode']) await session.run(client, '--write', '--mcp');
+    expect(await session.read('.codex/config.toml')).toContain(`Authorization = "Bearer ${secret}"`);
+    expect(JSON.parse(await session.read('.config/opencode/opencode.json')).mcp.gatehouse.url).toBe(`${session.url}/mcp`);
+    for (const client of ['codex', 'opencode']) expect((await session.run(client, '--write')).code).toBe(0);
+    expect(parseToml(await session.read('.codex/config.toml'))).not.toHaveProperty('mcp_servers');
+    expect(JSON.parse(await session.read('.config/opencode/opencode.json'))).not.toHaveProperty('mcp');
+  });
+
   test('writes new files whole, and through a link to where it leads', async () => {
     await using session = await open();
     await session.put('dotfiles/settings.json', '{"theme":"dark"}');

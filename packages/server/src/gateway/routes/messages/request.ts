@@ -16,6 +16,10 @@ type Block = Exclude<Extract<MessageParam, { role: 'user' }>['content'], string>
 type Spoken = Exclude<CompletionMessage, { role: 'system' | 'developer' }>;
 type ResultBlock = Exclude<NonNullable<Extract<Block, { type: 'tool_result' }>['content']>, string>[number];
 type CacheControl = Input['cache_control'];
+interface SystemText {
+  readonly text: string;
+  readonly cache_control?: CacheControl;
+}
 
 const wrong = (message: string, param: string) => new AppError('invalid_params', `${param}: ${message}`, { param });
 
@@ -66,10 +70,10 @@ export function toInput(request: Input): Asked {
 }
 
 /** Claude Code also sends instructions among the messages; they have the authority of the system prompt, not that of the user. */
-function systemTexts({ system, messages }: Input): { readonly text: string; readonly cache_control?: CacheControl }[] {
+function systemTexts({ system, messages }: Input): SystemText[] {
   const contents = [system, ...messages.flatMap((message) => (message.role === 'system' ? [message.content] : []))];
   return contents
-    .flatMap((content) => (typeof content === 'string' ? [{ text: content, cache_control: undefined }] : (content ?? [])))
+    .flatMap((content): readonly SystemText[] => (typeof content === 'string' ? [{ text: content }] : (content ?? [])))
     .filter(({ text }) => text !== '');
 }
 
