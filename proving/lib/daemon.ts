@@ -35,6 +35,8 @@ export interface DaemonOptions {
   readonly readyTimeoutMs?: number;
   /** Modules that are loaded into each of its threads at first: they watch what the daemon does. */
   readonly hooks?: readonly string[];
+  /** The most that its heap may grow to, in MiB. */
+  readonly heapMb?: number;
   /** Collects garbage at SIGUSR2. */
   readonly collects?: boolean;
 }
@@ -83,6 +85,10 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   const entry = faults.length === 0 ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources;
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
   const imports = [...faults, ...(options.hooks ?? []), ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
+  const flags = [
+    ...imports.map((file) => `--import="${pathToFileURL(file).href}"`),
+    ...(options.heapMb === undefined ? [] : [`--max-old-space-size=${options.heapMb}`]),
+  ];
   const node = [process.execPath, entry, '--home', options.home, '--port', String(options.port), ...(options.args ?? [])];
   const [command = '', ...args] = [...(options.under ?? []), ...node];
   const child = spawn(command, args, {
@@ -91,7 +97,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
       PATH: process.env['PATH'] ?? '',
       HOME: options.workingDir ?? options.home,
       // The storage threads take no flags of the main thread, but they do take these. Sources leave no cache beside them.
-      ...(imports.length > 0 && { NODE_OPTIONS: imports.map((file) => `--import="${pathToFileURL(file).href}"`).join(' ') }),
+      ...(flags.length > 0 && { NODE_OPTIONS: flags.join(' ') }),
       ...(faults.length > 0 && { NODE_DISABLE_COMPILE_CACHE: '1' }),
       ...(token !== null && { GATEHOUSE_TOKEN: token }),
       ...options.env,

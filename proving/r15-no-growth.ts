@@ -1,0 +1,109 @@
+import { Agent } from 'node:http';
+import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
+import { openEventReader } from './lib/event-reader.ts';
+import { type Holdings, holdingsHook, holdingsOf } from './lib/holdings.ts';
+import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { bearer, http } from './lib/http.ts';
+import { proofConfig, startEchoProvider } from './lib/provider.ts';
+import { openSocket, rpcCall } from './lib/rpc.ts';
+
+/** R15: requests and streams that are over leave nothing behind: no memory, no open handle, no listener. */
+export interface R15Report {
+  readonly requests: number;
+  readonly streams: number;
+  readonly before: Holdings;
+  readonly after: Holdings;
+  readonly failed: readonly string[];
+}
+
+export interface R15Options {
+  readonly requests: number;
+  readonly streams: number;
+  /** What comes first, so that caches are full; a share of the whole. */
+  readonly warm: number;
+  readonly settleMs: number;
+  readonly broken?: string;
+}
+
+export async function proveNoGrowth(options: R15Options): Promise<R15Report> {
+  const { requests, streams, warm, settleMs } = options;
+  const provider = await startEchoProvider();
+  const home = await makeHome();
+  let daemon: Daemon | undefined;
+  const failed: string[] = [];
+  try {
+    await writeConfig(home, proofConfig(provider.url));
+    const port = await freePort();
+    const built = options.broken === undefined ? {} : { broken: options.broken };
+    daemon = await startDaemon({ home, port, hooks: [holdingsHook], heapMb: 512, readyTimeoutMs: 60_000, ...built });
+    const work = async (share: number): Promise<void> => {
+      if (daemon === undefined) return;
+      await Promise.all([ask(daemon, requests * share, failed), open(daemon, streams * share, failed)]);
+      await pause(settleMs);
+    };
+    await work(warm);
+    // The first look compiles what it needs itself.
+    await holdingsOf(daemon);
+    const before = await holdingsOf(daemon);
+    await work(1);
+    const after = await holdingsOf(daemon);
+    return { requests, streams, before, after, failed };
+  } finally {
+    await daemon?.kill();
+    await provider.close();
+    await removeHome(home);
+  }
+}
+
+/** What is wrong with the holdings: fewer closures than streams came are the caches' own. */
+export function growthOf({ before, after, streams, failed }: R15Report): string[] {
+  const grown = after.closures - before.closures;
+  return [
+    ...failed.slice(0, 5),
+    ...(grown > streams / 2 ? [`${grown} functions more are held`] : []),
+    ...(after.handles > before.handles ? [`${after.handles - before.handles} handles more are open`] : []),
+  ];
+}
+
+const width = 8;
+
+/** Short requests over connections that stay, good ones and refused ones. */
+async function ask(daemon: Daemon, count: number, failed: string[]): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: width });
+  const { port, token } = daemon;
+  const kinds = [
+    async () => void (await rpcCall({ port, token, agent }, 'system.ping', {})),
+    async () => (await http({ port, path: '/health', agent })).status === 200 || failed.push('/health'),
+    async () => (await http({ port, path: '/v1/models', agent, headers: bearer(token) })).status === 200 || failed.push('/v1/models'),
+    async () => (await http({ port, path: '/no/such/path', agent, headers: bearer(token) })).status === 404 || failed.push('no 404'),
+  ];
+  await each(count, width, async (n) => void (await kinds[n % kinds.length]?.()), failed);
+  agent.destroy();
+}
+
+/** Event streams and sockets, each left as soon as it is open. */
+async function open(daemon: Daemon, count: number, failed: string[]): Promise<void> {
+  const { port, token } = daemon;
+  const visit = async (n: number): Promise<void> => {
+    if (n % 2 === 0) {
+      const reader = openEventReader({ port, token });
+      if (!(await reader.opened).startsWith('HTTP/1.1 200')) failed.push('an event stream was refused');
+      reader.close();
+      await reader.closed;
+      return;
+    }
+    const socket = await openSocket({ port, token });
+    await socket.call('system.ping', {});
+    socket.close();
+    await socket.closed;
+  };
+  await each(count, width, visit, failed);
+}
+
+async function each(count: number, atOnce: number, one: (n: number) => Promise<void>, failed: string[]): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let n = next++; n < count; n = next++) await one(n).catch((error: unknown) => void failed.push(String(error)));
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}

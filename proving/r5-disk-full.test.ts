@@ -1,0 +1,19 @@
+import { describe, expect, test } from 'vitest';
+import { proveDiskFull, smallDiskMissing } from './r5-disk-full.ts';
+
+const missing = await smallDiskMissing();
+if (missing !== undefined) console.warn(`R5 is skipped: ${missing}`);
+
+describe.skipIf(missing !== undefined)(`a full disk${missing === undefined ? '' : ` (skipped: ${missing})`}`, () => {
+  test('the daemon goes on reading, loses nothing that it acknowledged and takes writes again', async () => {
+    const report = await proveDiskFull({ forMs: 600 });
+    expect(report.wrong).toEqual([]);
+    expect(report.readOnly).toBeGreaterThan(0);
+    expect(report.refused).toBeGreaterThan(0);
+  });
+
+  test('a build that acknowledges what it could not store is caught', async () => {
+    const { wrong } = await proveDiskFull({ forMs: 600, broken: 'swallowed-error' });
+    expect(wrong).toContainEqual(expect.stringContaining('acknowledged and not there'));
+  });
+});
