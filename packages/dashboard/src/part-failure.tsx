@@ -24,9 +24,12 @@ export function PartFailure() {
     else setState('missing');
   });
   useEffect(() => {
-    void check();
+    const first = setTimeout(() => void check());
     const timer = setInterval(() => void check(), checkMs);
-    return () => clearInterval(timer);
+    return () => {
+      clearTimeout(first);
+      clearInterval(timer);
+    };
   }, []);
   return (
     <Page title="This page could not be loaded">

@@ -1,7 +1,6 @@
 /** What a terminal obeys or hides beyond ASCII: C1 controls, line separators, marks of the reading direction. */
 const unsafe = /[\u0080-\u009f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 /** The same with the controls of ASCII, except for tab and line feed. */
-// oxlint-disable-next-line no-control-regex
 const unsafeInText = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**

@@ -53,7 +53,7 @@ export function GateAnswer({
           Refuse
         </Button>
       </div>
-      <Field label="Or in your words" hint="Such as: yes, but keep it short. Words that refuse win.">
+      <Field label="Or in your words" hint="Such as: yes, go on. Words that refuse win; an answer with a condition is not taken.">
         {(id, hint) => <input id={id} aria-describedby={hint} maxLength={2000} value={words} onChange={(event) => setWords(event.target.value)} />}
       </Field>
       <Button submit small disabled={busy || words.trim() === ''}>

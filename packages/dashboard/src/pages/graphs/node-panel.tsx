@@ -35,7 +35,7 @@ export function NodePanel({
         {startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />}
         {attempt !== undefined && attempt > 1 && <span>{`try ${attempt}`}</span>}
       </p>
-      {progress !== undefined && <p dir="auto">{progress}</p>}
+      {progress !== undefined && node.waitsForAnswer !== true && <p dir="auto">{progress}</p>}
       {error !== undefined && <Notice tone="bad">{error}</Notice>}
       {node.waitsForAnswer === true && <GateAnswer graphId={graphId} nodeId={nodeId} question={node.question} onAnswered={onAnswered} />}
       {isOver(node) && node.status !== 'skipped' && <Output graphId={graphId} nodeId={nodeId} status={node.status} />}
