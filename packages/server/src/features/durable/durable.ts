@@ -8,7 +8,6 @@ import {
   claimWork,
   nextWorkAt,
   pruneWork,
-  realignWork,
   releaseWork,
   renewWork,
   resumeWork,
@@ -256,10 +255,10 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
       if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
     },
     async start() {
-      const left = await db.write(takeOverWork, { owner: bootId });
-      if (left > 0) log.warn({ left }, 'Work that an earlier run left open goes on');
       const atMs = clock.now();
-      const moved = await db.write(realignWork, { atMs, untilMs: atMs + Math.max(longestRetryMs, maxWaitMs) + longestAheadMs });
+      const untilMs = atMs + Math.max(longestRetryMs, maxWaitMs) + longestAheadMs;
+      const { left, moved } = await db.write(takeOverWork, { owner: bootId, atMs, untilMs });
+      if (left > 0) log.warn({ left }, 'Resuming work that an earlier run left open');
       if (moved > 0) log.warn({ moved }, 'Work was put off further than any is: the clock was wrong, and it is due now');
       isStarted = true;
       pruneLater(afterErrorMs);

@@ -441,11 +441,26 @@ const free = query<{ owner: string }>(({ db, sql, p }) =>
     .where('owner', '<>', p('owner')),
 );
 
-/** At start: whoever held work is dead, because the folder is locked by one process. */
-export const takeOverWork = operation('durable.takeOver', async (tx, input: { readonly owner: string }): Promise<number> => {
-  const { changes } = await tx.run(free, input);
-  return changes;
-});
+const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where(sql<boolean>`state = 'accepted'`)
+    .where((is) => is.or([is('not_before_ms', '>', p('untilMs')), is('created_at_ms', '>', p('atMs'))])),
+);
+
+/** At start: frees the work of a dead owner, because one process locks the home, and makes due what a clock that was ahead put off. */
+export const takeOverWork = operation(
+  'durable.takeOver',
+  async (
+    tx,
+    { owner, atMs, untilMs }: { readonly owner: string; readonly atMs: number; readonly untilMs: number },
+  ): Promise<{ readonly left: number; readonly moved: number }> => {
+    const { changes: left } = await tx.run(free, { owner });
+    const { changes: moved } = await tx.run(bringForward, { atMs, untilMs });
+    return { left, moved };
+  },
+);
 
 const release = query<WorkClaim>(({ db, sql, p }) =>
   db
@@ -541,29 +556,4 @@ export async function findWork(tx: Tx, input: { readonly kind: string; readonly 
   return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
 }
 
-const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =>
-  db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs') })
-    .where(sql<boolean>`state = 'accepted'`)
-    .where((is) => is.or([is('not_before_ms', '>', p('untilMs')), is('created_at_ms', '>', p('atMs'))])),
-);
-
-/** Makes due what was put off by a clock that was ahead; returns how much. */
-export const realignWork = operation(
-  'durable.realign',
-  async (tx, input: { readonly atMs: number; readonly untilMs: number }): Promise<number> => (await tx.run(bringForward, input)).changes,
-);
-
-export const durableOperations = [
-  realignWork,
-  returnWork,
-  suspendWork,
-  resumeWork,
-  claimWork,
-  renewWork,
-  takeOverWork,
-  releaseWork,
-  nextWorkAt,
-  pruneWork,
-];
+export const durableOperations = [returnWork, suspendWork, resumeWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];

@@ -50,6 +50,8 @@ export interface Answer {
   readonly gaveUp: (item: WorkItem, errorKind: string) => Promise<void>;
   /** Ends the messages of a root run that are on their way; their turns are ended with it. */
   stop(rootRunId: string): Promise<number>;
+  /** Ends the awaited messages to a conversation that was deleted, also those whose work no handler has claimed yet. */
+  conversationDeleted(ref: string): Promise<void>;
 }
 
 /** Runs the turns that answer a message, each a piece of durable work, and ends the message exactly once. */
@@ -190,6 +192,12 @@ export function createAnswer(deps: AnswerDeps): Answer {
         tellFailed(id, 'killed');
       }
       return ids.length;
+    },
+    async conversationDeleted(ref) {
+      for (const id of waiting.to(ref)) {
+        await db.write(failSend, { id, errorKind: 'deleted', atMs: clock.now() });
+        tellFailed(id, 'deleted');
+      }
     },
     async gaveUp(item, errorKind) {
       const { sendId } = Payload.parse(item.payload);

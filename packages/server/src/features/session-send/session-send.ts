@@ -50,6 +50,9 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
   const waiting = new Waiting(clock);
   const answer = createAnswer({ ...deps, waiting, wake: () => deps.durable.wake(sendKind), mayGoOn: deps.autonomy.budget.covers });
   deps.durable.handle(sendKind, answer.run, { ...sendLimits, gaveUp: answer.gaveUp });
+  bus.listen(['session:expired'], ({ payload }) => {
+    if ('reason' in payload && payload.reason === 'deleted' && 'conversationRef' in payload) void answer.conversationDeleted(payload.conversationRef);
+  });
   deps.autonomy.onStop(async (rootRunId, how) => (how === 'kill' ? answer.stop(rootRunId) : 0));
 
   /** Where a message comes from, and answers of `ping-pong` go. */

@@ -66,6 +66,11 @@ export class Waiting {
     return { ended: promise, leave };
   }
 
+  /** Messages to a conversation whose answers are awaited. */
+  to(ref: string): readonly string[] {
+    return [...this.#waiters].flatMap(([id, waiter]) => (waiter.to === ref ? [id] : []));
+  }
+
   end(sendId: string, end: SendEnd): void {
     this.#waiters.get(sendId)?.end(end);
   }
