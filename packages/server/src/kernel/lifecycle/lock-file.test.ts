@@ -20,7 +20,8 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /** A process that takes the lock, says how that went, and then does nothing. */
 async function taker(...wrapper: string[]) {
-  const [program = process.execPath, ...rest] = [...wrapper, process.execPath, '--input-type=module', '-e', takeAndStay, dir];
+  const node = [process.execPath, '--input-type=module', '-e', takeAndStay, dir] as const;
+  const [program = node[0], ...rest] = wrapper.length === 0 ? node : [...wrapper, ...node];
   const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
   const [said] = await once(child.stdout, 'data');
   return { child, said: String(said).trim() };
