@@ -1,5 +1,6 @@
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
+import { openCron } from './features/cron/testing/open-cron.ts';
 
 test('with too little free space new work is refused, reading and deleting go on, and it ends on its own', async () => {
   const clock = createStepClock();
@@ -41,4 +42,19 @@ test('with too little free space new work is refused, reading and deleting go on
   free = 1e9;
   await lookAgain(false);
   await client.call('workspace.writeFile', { agentId: 'default', filePath: 'documents/notes.md', content: 'two' });
+});
+
+test('a job that falls due while space is low waits, and runs once when there is room again', async () => {
+  let free = 1e9;
+  await using server = await openCron({ freeBytes: async () => free });
+  const everyHour = { kind: 'every', everyMs: 3_600_000, anchorMs: server.clock.now() } as const;
+  await server.client.call('cron.add', { name: 'slow', schedule: everyHour, payload: { kind: 'agent_turn', message: 'Go' } });
+  free = 1e6;
+  await server.pass(3_600_000 + 60_000, 30_000);
+  const state = async () => (await server.client.call('cron.status', {})).activeClaimCount;
+  expect([await state(), await server.ended('slow'), server.provider.requests]).toEqual([1, [], []]);
+  free = 1e9;
+  await server.pass(20_000, 5_000);
+  expect(await server.runs('slow')).toMatchObject([{ status: 'completed' }]);
+  expect(server.provider.requests).toHaveLength(1);
 });

@@ -109,7 +109,9 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
   const db = metrics.db(overrides.db?.(opened) ?? opened);
   /** Fails once the database is known to be damaged. */
   const storage = (): Promise<DbStatus> => (damage === undefined ? db.status() : Promise.reject(damage));
+  /** Why nothing new can be stored now. */
+  const noRoom = () => filesFault ?? disk.shortage();
   /** Why no new work is accepted now. */
-  const refusal = () => load.overload() ?? filesFault ?? disk.shortage();
-  return { lifetime, metrics, traces, load, disk, build, db, storage, refusal, warnings };
+  const refusal = () => load.overload() ?? noRoom();
+  return { lifetime, metrics, traces, load, disk, build, db, storage, noRoom, refusal, warnings };
 }

@@ -47,6 +47,8 @@ export interface ScheduleDeps {
   readonly identityOf: (tokenId: string) => Identity | undefined;
   /** Messages were stored. */
   readonly noticeMessages: () => void;
+  /** Why nothing new can be stored now; what is accepted waits meanwhile. */
+  readonly noRoom: () => string | undefined;
   /** False after repeated crashes: nothing runs by itself then. */
   readonly mayWork: boolean;
 }
@@ -66,6 +68,7 @@ export function createSchedule(deps: ScheduleDeps) {
       endWork,
       maxWaitMs: options.config.durable.maxWaitMs,
       isSuspended: (agentId) => agents.find(agentId)?.suspended === true,
+      isHeld: () => deps.noRoom() !== undefined,
     }),
   );
   const inbox = createInbox({ db, bus, clock });

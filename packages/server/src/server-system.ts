@@ -8,7 +8,7 @@ import type { Db } from './kernel/db/db.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import type { ServerOptions } from './server-handle.ts';
 
-export interface SystemPartDeps extends Pick<SystemDeps, 'address' | 'connections' | 'turns'> {
+export interface SystemPartDeps extends Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'isReplaced'> {
   readonly options: ServerOptions;
   readonly db: Db;
   readonly bus: EventBus;

@@ -359,6 +359,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     identityOf,
     noticeMessages: sessions.noticeMessages,
+    noRoom: ground.noRoom,
     mayWork: !lifetime.controlPlaneOnly,
   });
   const stops = createStops({ tokens: tokens.api, autonomy, turns, background: background.api, commands: shell.background });
@@ -405,6 +406,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     address: () => address,
     connections: () => doors.connections(),
     turns: turns.api.counts,
+    isReplaced: ground.build.isReplaced,
   });
   const unguarded: Handlers = {
     ...system.methods,

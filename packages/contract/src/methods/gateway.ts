@@ -26,6 +26,7 @@ export const gateway = {
         schemaVersion: z.int().min(0),
         state: z.enum(['ok', 'read_only']),
       }),
+      replaced: z.literal(true).optional().describe('Another build of the program was installed: this one goes on until it is restarted.'),
     }),
     examples: [
       {

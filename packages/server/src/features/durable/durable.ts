@@ -29,6 +29,8 @@ export interface DurableDeps {
   /** `durable.maxWaitMs`; 24 hours when absent. */
   readonly maxWaitMs?: number;
   readonly isSuspended?: (agentId: string) => boolean;
+  /** True while nothing may begin, as when the disk has no room: accepted work stays as it is. */
+  readonly isHeld?: () => boolean;
 }
 
 export interface Durable extends AsyncDisposable {
@@ -42,6 +44,7 @@ const renewMs = 20_000;
 /** The longest time between two looks: a hint that was lost costs no more. */
 const sweepMs = 30_000;
 const afterErrorMs = 1_000;
+const heldLookMs = 5_000;
 /** Processes that ended over the same piece of work before it is given up unseen by its handler. */
 const maxResumes = 8;
 const longestRetryMs = 24 * 60 * 60_000;
@@ -66,7 +69,8 @@ interface Held {
 }
 
 /** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
-export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000, isSuspended = () => false }: DurableDeps): Durable {
+export function createDurable(deps: DurableDeps): Durable {
+  const { db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000, isSuspended = () => false, isHeld = () => false } = deps;
   const kinds = new Map<string, Kind>();
   const held = new Map<string, Held>();
   let isStarted = false;
@@ -104,6 +108,7 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
   /** Gives how long there is nothing more to claim. */
   async function claimAll(): Promise<number> {
     for (;;) {
+      if (isHeld()) return heldLookMs;
       const free = [...kinds].flatMap(([kind, { limits, running }]) =>
         running < limits.concurrency ? [{ kind, free: limits.concurrency - running }] : [],
       );
@@ -195,7 +200,9 @@ export function createDurable({ db, clock, log, bootId, endWork, maxWaitMs = 24 
   }
 
   function canBegin(kind: Kind | undefined, { notBeforeMs }: NewWork): kind is Kind {
-    return isStarted && !isPaused && !isStopping && kind !== undefined && kind.running < kind.limits.concurrency && notBeforeMs === undefined;
+    return (
+      isStarted && !isPaused && !isStopping && !isHeld() && kind !== undefined && kind.running < kind.limits.concurrency && notBeforeMs === undefined
+    );
   }
 
   function renewLater(): void {

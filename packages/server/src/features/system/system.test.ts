@@ -59,6 +59,7 @@ function system(changes: Partial<SystemDeps> = {}) {
     connections: () => ({ http: 2, websocket: 1 }),
     turns: () => ({ running: 0, queued: 0 }),
     storage: async () => ({ path: '/h/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'ok' }),
+    isReplaced: () => false,
     checkConfig: async () => {},
     restart: () => log.push('restart'),
     audit: async (_call, what) => void log.push(`audit ${what.actionType} ${what.target ?? '-'}`),
@@ -92,6 +93,12 @@ test('gateway.status keeps to its shape', async () => {
     connections: { http: 2, websocket: 1 },
     configPaths: ['/h/config.yaml'],
   });
+});
+
+test('gateway.status says that another build is installed, and only then', async () => {
+  const status = async (isReplaced: boolean) =>
+    contract['gateway.status'].result.parse(await system({ isReplaced: () => isReplaced })['gateway.status']({}, call)).replaced;
+  expect([await status(true), await status(false)]).toEqual([true, undefined]);
 });
 
 describe('gateway.restart', () => {

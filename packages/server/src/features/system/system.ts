@@ -24,6 +24,8 @@ export interface SystemDeps {
   readonly connections: () => { readonly http: number; readonly websocket: number };
   readonly turns: () => { readonly running: number; readonly queued: number };
   readonly storage: () => Promise<DbStatus>;
+  /** Another build of the program was installed meanwhile. */
+  readonly isReplaced: () => boolean;
   /** Reads and validates the configuration as it is on disk; fails with an error whose text names every problem. */
   readonly checkConfig: () => Promise<void>;
   /** Drains, ends and starts anew; returns at once. */
@@ -67,6 +69,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           connections: deps.connections(),
           turns: deps.turns(),
           storage: await deps.storage(),
+          ...(deps.isReplaced() && { replaced: true }),
         };
       },
       async 'gateway.restart'(_params, call) {
