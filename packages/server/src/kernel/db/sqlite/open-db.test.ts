@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../app-error.ts';
 import { systemClock } from '../../clock.ts';
@@ -171,6 +172,15 @@ describe('storage threads', () => {
     await db.write(parts.addNote, { text: 'after' });
     expect((await db.status()).state).toBe('ok');
     expect(await db.read(parts.listTexts, {})).toEqual(['before', 'after']);
+  });
+
+  it('recover from a full disk on their own, although nobody writes', async () => {
+    const clock = createStepClock();
+    db = await open({ clock });
+    await db.write(parts.limitPages, { pages: 1 });
+    await expect(db.write(parts.addMany, { count: 1_000, text: 'x'.repeat(1_000) })).rejects.toMatchObject({ code: 'unavailable' });
+    expect((await db.status()).state).toBe('read_only');
+    await expect.poll(async () => (clock.advance(5_000), (await db.status()).state)).toBe('ok');
   });
 
   it('reject waiting calls when the writer dies, and start it anew', async () => {

@@ -12,6 +12,7 @@ import { databaseFile, telemetryFileName } from './database-files.ts';
 import { type FileWatch, watchFiles } from './file-watch.ts';
 import { finishRestore } from './finish-restore.ts';
 import { runTask, StorageThread } from './thread.ts';
+import { tryWrite } from './try-write.ts';
 import { type CallKind, callKinds } from './wire.ts';
 
 export interface OpenDbOptions {
@@ -42,6 +43,8 @@ const crowdedReader = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
 const restartPauseMs = 1_000;
+/** How often writing is tried while the medium takes no writes: nobody else may ask for one. */
+const tryMs = 5_000;
 
 /**
  * Opens the SQLite storage of `dataDir`, which the caller has locked: starts the writer thread and waits until the
@@ -79,6 +82,7 @@ class SqliteDb implements Db {
   #state: DbStatus['state'] = 'ok';
   #schemaVersion = 0;
   #files: FileWatch | undefined;
+  #cancelTry = () => {};
 
   constructor(options: OpenDbOptions) {
     this.#options = options;
@@ -139,6 +143,7 @@ class SqliteDb implements Db {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort(new AppError('unavailable', 'The storage is closed'));
     this.#files?.[Symbol.dispose]();
+    this.#cancelTry();
     await Promise.allSettled(this.#tasks);
     await Promise.all([...this.#readers, ...(this.#searcher === undefined ? [] : [this.#searcher])].map((reader) => reader.close()));
     await this.#writer.close();
@@ -176,12 +181,25 @@ class SqliteDb implements Db {
         if (state === this.#state) return;
         this.#state = state;
         if (state === 'ok') this.#log.info({}, 'the database takes writes again');
-        else this.#log.error({}, 'the database takes no writes: its disk is full or failing');
+        else {
+          this.#log.error({}, 'the database takes no writes: its disk is full or failing');
+          this.#tryLater();
+        }
       },
       onCrash: (error) => {
         this.#state = 'read_only';
-        if (!(error instanceof StartError)) this.#log.error({ err: error }, 'the storage writer ended unexpectedly');
+        if (error instanceof StartError) return;
+        this.#log.error({ err: error }, 'the storage writer ended unexpectedly');
+        this.#tryLater();
       },
+    });
+  }
+
+  #tryLater(): void {
+    this.#cancelTry();
+    if (this.#closed.signal.aborted) return;
+    this.#cancelTry = this.#clock.after(tryMs, () => {
+      if (this.#state !== 'ok') this.write(tryWrite, {}).catch(() => this.#tryLater());
     });
   }
 

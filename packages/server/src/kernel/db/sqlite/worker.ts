@@ -13,6 +13,7 @@ import { openFiles, openForQueries } from './open-files.ts';
 import { quickCheck } from './quick-check.ts';
 import { isMediumFailure } from './sqlite-errors.ts';
 import type { Session } from './statements.ts';
+import { tryWrite } from './try-write.ts';
 import { type CallKind, callKinds, type FromThread, type ThreadData, toWireError, type WireError } from './wire.ts';
 
 /** What a storage thread knows: every operation, and every step of the schema. */
@@ -81,7 +82,7 @@ async function serveCalls(
     import('./group-commit.ts'),
     import('./statements.ts'),
   ]);
-  const findOperation = indexOperations(parts.operations);
+  const findOperation = indexOperations([...parts.operations, tryWrite]);
   const mainCommit = main === undefined ? undefined : createGroupCommit(main);
   const telemetryCommit = telemetry === undefined ? undefined : createGroupCommit(telemetry);
   let queries: Session | undefined;
