@@ -1,5 +1,6 @@
 import { containersMissing, proveEndlessProvider, proveTwoContainers } from './exhaustion.ts';
 import { type ProofOptions, type Proofs, tell } from './lib/proof.ts';
+import { mountMissing, proveFewDescriptors, proveFullDisk } from './scarcity.ts';
 
 /** The full forms of what runs out, or is there twice. */
 export function exhaustionProofs(_options: ProofOptions): Proofs {
@@ -26,6 +27,31 @@ export function exhaustionProofs(_options: ProofOptions): Proofs {
         promise,
         figure: `${wrong.length} wrong`,
         caught: `a lock that is a process id: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async descriptors() {
+      const { wrong } = await proveFewDescriptors({ sockets: 400 });
+      tell(wrong);
+      const broken = await proveFewDescriptors({ sockets: 400, broken: 'no-descriptor-cap' });
+      return {
+        promise: 'Four hundred idle sockets under a limit of 256 descriptors keep nobody from being answered who is connected',
+        figure: `${wrong.length} wrong`,
+        caught: `connections without bound: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async disk() {
+      const promise = 'A full disk is told, at a start too, reads go on, and it is over once there is room';
+      const missing = mountMissing();
+      if (missing !== undefined) return { promise, figure: `not run: ${missing}`, caught: '-', good: false };
+      const { wrong } = await proveFullDisk();
+      tell(wrong);
+      const broken = await proveFullDisk({ broken: 'blind-to-full-disk' });
+      return {
+        promise,
+        figure: `${wrong.length} wrong`,
+        caught: `a refusal of the disk that nobody notices: ${broken.wrong.length} wrong`,
         good: wrong.length === 0 && broken.wrong.length > 0,
       };
     },

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { mountMissing, proveFewDescriptors, proveFullDisk } from './scarcity.ts';
+
+test.runIf(process.platform === 'linux')(
+  'more idle sockets than descriptors neither end the daemon nor keep it from answering',
+  async () => {
+    expect(await proveFewDescriptors({ sockets: 150 })).toEqual({ wrong: [] });
+  },
+  60_000,
+);
+
+test.runIf(mountMissing() === undefined)(
+  'a full disk is told, reads go on, and it is over once there is room',
+  async () => {
+    expect(await proveFullDisk()).toEqual({ wrong: [] });
+  },
+  60_000,
+);
