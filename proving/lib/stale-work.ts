@@ -226,7 +226,7 @@ async function addGraphRun(db: Db, n: number): Promise<string> {
   const rootRunId = `root-graph-${n}`;
   const work = workOf('graph', id, { graphId: id });
   const row = { id, principalId, tokenId: 'root', agentId, label: null, definitionJson: '{}', variablesJson: '{}', nodeCount: 1, rootRunId };
-  const times = { createdAtMs: atMs, startedAtMs: atMs, endedAtMs: null };
+  const times = { createdAtMs: atMs, startedAtMs: atMs, endedAtMs: null, waitedMs: 0 };
   await db.write(acceptGraph, {
     row: {
       ...row,

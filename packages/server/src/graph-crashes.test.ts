@@ -90,6 +90,8 @@ class Process {
 
   subagents(world: World): SubagentsApi {
     return {
+      onWait: () => () => {},
+      waitingOf: async () => [],
       said: async () => undefined,
       offerToNodes() {},
       start: async ({ key }) => {

@@ -39,12 +39,15 @@ export const acceptGraph = operation(
 const graphOf = (payload: unknown) => payload as { readonly graphId: string };
 
 /** Nodes of a graph move on, with what people are told of it. */
-export const moveGraphNodes = operation('graph.move', async (tx, { claim, graphId, changes, inbox }: NodeMoves): Promise<string[] | undefined> => {
-  if (!(await holdsWork(tx, claim)) || !(await changeNodes(tx, graphId, changes))) return undefined;
-  const delivered: string[] = [];
-  for (const message of inbox) if ((await inboxDeliver(tx, message)) === 'accepted') delivered.push(message.id);
-  return delivered;
-});
+export const moveGraphNodes = operation(
+  'graph.move',
+  async (tx, { claim, graphId, changes, inbox, waitedMs }: NodeMoves): Promise<string[] | undefined> => {
+    if (!(await holdsWork(tx, claim)) || !(await changeNodes(tx, graphId, changes, waitedMs))) return undefined;
+    const delivered: string[] = [];
+    for (const message of inbox) if ((await inboxDeliver(tx, message)) === 'accepted') delivered.push(message.id);
+    return delivered;
+  },
+);
 
 /** Ends a graph with its work, its part of the root run, and the one announcement of its end. */
 export const closeGraph = operation(

@@ -1,3 +1,4 @@
+import { waitingRunsOf } from './waiting-runs.ts';
 import { acceptRun, beginRun } from './accept-run.ts';
 import { finishRun, killRuns } from './end-run.ts';
 import { conversationRef, printSessionKey } from './features/sessions/conversation.ts';
@@ -27,6 +28,7 @@ export function createSubagentPart(deps: TeamsDeps) {
       replace: replaceRun,
       take: takeNews,
       tell: tellNews,
+      waitingOf: waitingRunsOf,
     },
   });
 }

@@ -77,6 +77,7 @@ import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
 import { webhookMigrations } from './features/webhooks/migrations.ts';
 import { webhookOperations } from './features/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
+import { waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { beginBeat, endBeat, recoverBeats } from './heartbeat-work.ts';
@@ -161,6 +162,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...graphReadOperations,
   ...savedGraphOperations,
   ...graphWorkOperations,
+  waitingRunsOf,
   ...mcpOperations,
   ...heartbeatOperations,
   beginBeat,

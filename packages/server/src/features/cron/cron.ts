@@ -32,7 +32,7 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
   readonly autonomy: CronToolDeps['autonomy'];
   /** Jobs that an agent may have that it made itself. */
   readonly selfMax: number;
-  readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor'>;
+  readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor' | 'untilResumed'>;
   readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'durable' | 'defaultTimezone'>;
   readonly input: Omit<InputDeps, 'defaultTimezone'>;
   readonly operations: {

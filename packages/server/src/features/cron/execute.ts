@@ -36,7 +36,7 @@ export interface ExecuteDeps {
   readonly clock: Clock;
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly turns: Pick<TurnsApi, 'durable'>;
-  readonly durable: Pick<DurableWork, 'waitFor'>;
+  readonly durable: Pick<DurableWork, 'waitFor' | 'untilResumed'>;
   /** The identity of a token as it is now; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
   /** The conversation of a principal with an agent under a key. */
@@ -62,6 +62,8 @@ export async function executeOccurrence(deps: ExecuteDeps, work: CronWork, item:
   const here = (result: RunResult): Executed => ({ result, settled: false });
   const { payload } = work;
   const agent = deps.agents.find(work.agentId);
+  // A run that waits was promised when its agent worked: a suspension puts it off, and only a new time is skipped by it.
+  if (agent?.suspended === true && item.waiting !== undefined) return deps.durable.untilResumed(agent.id);
   if (agent === undefined || agent.suspended)
     return here({
       status: 'skipped',

@@ -128,6 +128,8 @@ export interface DurableWork {
    * the item has waited `durable.maxWaitMs`: then it ends as failed.
    */
   waitFor(item: WorkItem, ended: { readonly failure?: ProviderFailure; readonly model: string }): { readonly wait: WorkWait } | undefined;
+  /** The wait for a suspended agent, for handlers that handle suspension themselves. */
+  untilResumed(agentId: string): { readonly wait: WorkWait };
   /** Makes the items due that wait for this. */
   resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */

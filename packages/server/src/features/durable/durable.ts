@@ -184,8 +184,7 @@ export function createDurable(deps: DurableDeps): Durable {
 
   /** The wait of work whose agent is suspended; looked at again from time to time, for as long as it is. */
   function untilResumed({ handlesSuspension }: WorkLimits, { agentId }: WorkItem): { readonly wait: WorkWait } | undefined {
-    if (agentId === null || handlesSuspension === true || !isSuspended(agentId)) return undefined;
-    return { wait: { kind: 'agent', subject: agentId, untilMs: clock.now() + maxWaitMs, cause: 'The agent is suspended' } };
+    return agentId === null || handlesSuspension === true || !isSuspended(agentId) ? undefined : api.untilResumed(agentId);
   }
 
   async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<boolean> {
@@ -258,6 +257,9 @@ export function createDurable(deps: DurableDeps): Durable {
       const wait = waitForProvider(item.waiting, ended, { atMs: clock.now(), maxWaitMs });
       return wait && { wait };
     },
+    untilResumed: (agentId) => ({
+      wait: { kind: 'agent', subject: agentId, untilMs: clock.now() + maxWaitMs, cause: 'The agent is suspended' },
+    }),
     async resumeWaiting(what) {
       if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
     },

@@ -308,11 +308,11 @@ const waitingOf = query<{ kind: string; keys: string }, { id: string; key: strin
     .select(['id', 'work_key as key', 'waiting_json as waitingJson'])
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`work_key in (select value from json_each(${p('keys')}))`)
-    .where(sql<boolean>`state = 'accepted'`)
+    .where('ended_at_ms', 'is', null)
     .where('waiting_json', 'is not', null),
 );
 
-/** What items of a kind wait for, by their keys; those that do not wait are left out. */
+/** What items of a kind wait for, or look whether they still must, by their keys; those that did not wait are left out. */
 export async function readWaiting(
   tx: Tx,
   { kind, keys }: { readonly kind: string; readonly keys: readonly string[] },

@@ -15,6 +15,7 @@ import { isOver, verdictOf } from './barrier.ts';
 import { headOf } from '../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf } from './definition.ts';
 import type { Wish } from './drivers.ts';
+import { Limit } from './limit.ts';
 import { envelopeOf, filledTask, summarizedFor, type Upstream } from './envelope.ts';
 import { changeOf, type NodeNow, nodeNow } from './node-now.ts';
 import type { GraphOperations } from './operations.ts';
@@ -68,6 +69,7 @@ export class LiveGraph {
   readonly nodes: ReadonlyMap<string, NodeNow>;
   readonly #deps: LiveDeps;
   readonly #claim: Pick<WorkItem, 'id' | 'owner' | 'fence'>;
+  readonly #isResumed: boolean;
   readonly #requester: Requester | undefined;
   readonly #announce: Announce;
   readonly #variables: Readonly<Record<string, string>>;
@@ -76,19 +78,27 @@ export class LiveGraph {
   readonly #cancelled = new AbortController();
   #reason: CancelReason | null;
   #wake = Promise.withResolvers<void>();
+  /** Its time; it stands still while a run waits. */
+  #limit: Limit | undefined;
+  #waitedMs: number;
+  #savedWaitedMs: number;
+  /** Runs that waited when this process took the graph up. */
+  readonly #waiting = new Set<string>();
   readonly #summaries = new Map<string, Promise<string | undefined>>();
   /** Nodes at work, those that wait for a further try among them. */
   readonly #running = new Map<string, Promise<void>>();
 
-  constructor(deps: LiveDeps, { row, nodes }: FoundGraph, { id, owner, fence }: WorkItem) {
+  constructor(deps: LiveDeps, { row, nodes }: FoundGraph, { id, owner, fence, attempts, resumed }: WorkItem) {
     this.#deps = deps;
     this.row = row;
     this.spec = specOf(row);
     this.#claim = { id, owner, fence };
+    this.#isResumed = attempts > 1 || resumed;
     this.#requester = requesterIn(row);
     this.#announce = announceIn(row);
     this.#variables = variablesIn(row);
     this.#reason = row.cancelReason;
+    this.#waitedMs = this.#savedWaitedMs = row.waitedMs;
     const rows = new Map(nodes.map((node) => [node.nodeId, node]));
     this.nodes = new Map(
       this.spec.nodes.map((spec) => {
@@ -103,8 +113,9 @@ export class LiveGraph {
   /** Runs what is left; undefined when this process has nothing to do with the graph any more. */
   async run(): Promise<LiveEnd | undefined> {
     const { clock } = this.#deps;
-    const endsAtMs = (this.row.startedAtMs ?? clock.now()) + this.spec.timeoutMs;
-    const cancelTimer = clock.after(Math.max(0, endsAtMs - clock.now()), () => {
+    if (this.#isResumed) await this.#takeUp();
+    const endsAtMs = (this.row.startedAtMs ?? clock.now()) + this.spec.timeoutMs + this.#waitedMs;
+    this.#limit = new Limit(clock, endsAtMs - clock.now(), () => {
       this.#expired.abort();
       this.cancel('timeout');
     });
@@ -115,9 +126,36 @@ export class LiveGraph {
       if (this.#halted.signal.aborted) return undefined;
       throw error;
     } finally {
-      cancelTimer();
+      this.#limit.end();
       this.halt();
     }
+  }
+
+  /** What waited while nobody had the graph waited for no fault of its own. */
+  async #takeUp(): Promise<void> {
+    const now = this.#deps.clock.now();
+    const found = await this.#deps.subagents.waitingOf(this.row.id);
+    const since = (runs: typeof found) => Math.max(0, now - Math.min(now, ...runs.map(({ waiting }) => waiting.sinceMs)));
+    for (const { runId } of found) this.#waiting.add(runId);
+    for (const node of this.nodes.values())
+      if (node.deadlineMs !== null) node.deadlineMs += since(found.filter(({ nodeId }) => nodeId === node.spec.id));
+    this.#waitedMs += since(found);
+  }
+
+  /** From the first wait of a run to its end its time is not that of the graph: its own limit holds, and begins anew after each wait. */
+  #whileWaiting(runId: string, limit: Limit | undefined): () => number {
+    let goOn: (() => number)[] | undefined;
+    const waits = () => {
+      goOn ??= [this.#limit, limit].map((one) => one?.stop() ?? (() => 0));
+    };
+    const forget = this.#deps.subagents.onWait(runId, waits);
+    if (this.#waiting.delete(runId)) waits();
+    return () => {
+      forget();
+      const [graph, node] = goOn ?? [];
+      this.#waitedMs += graph?.() ?? 0;
+      return node?.() ?? 0;
+    };
   }
 
   /** This process lets go of the graph: it ended elsewhere, or goes on in another process. */
@@ -237,6 +275,7 @@ export class LiveGraph {
       graphId: this.row.id,
       changes: nodes.map(changeOf),
       inbox,
+      ...(this.#waitedMs !== this.#savedWaitedMs && { waitedMs: (this.#savedWaitedMs = this.#waitedMs) }),
     });
     if (delivered === undefined) this.halt();
     this.#halted.signal.throwIfAborted();
@@ -340,6 +379,7 @@ export class LiveGraph {
       },
       start: (node, wish, key, conversationOf) => this.#start(node, wish, key, conversationOf),
       ended: (runId) => subagents.ended(runId, this.#halted.signal),
+      whileWaiting: (runId, limit) => this.#whileWaiting(runId, limit),
       kill: async (runId) => {
         try {
           await subagents.kill(runId, this.#call());

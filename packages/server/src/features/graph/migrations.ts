@@ -65,6 +65,7 @@ export const graphMigrations: readonly Migration[] = [
       `CREATE INDEX saved_graph_by_owner ON saved_graph (principal_id, label)`,
     ],
   },
+  { id: '052-graph-waited', up: [`ALTER TABLE graph_run ADD COLUMN waited_ms INTEGER NOT NULL DEFAULT 0`] },
   // What ran before provenance was known counts as text from outside.
   { id: '063-graph-node-taint', up: [`ALTER TABLE graph_node ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
 ];

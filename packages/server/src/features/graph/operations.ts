@@ -32,6 +32,8 @@ export interface NodeMoves {
   readonly graphId: string;
   readonly changes: readonly NodeChange[];
   readonly inbox: readonly InboxMessage[];
+  /** When it has changed. */
+  readonly waitedMs?: number;
 }
 
 /** How the end of a graph is told: a person by a message, a conversation by work of its own. */

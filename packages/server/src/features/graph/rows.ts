@@ -43,6 +43,8 @@ export interface GraphRow {
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
+  /** For how long its time stood still, because runs of it waited. */
+  readonly waitedMs: number;
 }
 
 export interface NodeRow {

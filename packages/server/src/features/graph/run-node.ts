@@ -6,6 +6,7 @@ import type { RunEnd } from '../subagents/api.ts';
 import { headOf } from '../../kernel/cut-text.ts';
 import type { NodeWork, RunWork } from './definition.ts';
 import { type DriverInput, nextStep, type Said, soFar, type Wish } from './drivers.ts';
+import { Limit } from './limit.ts';
 import type { NodeNow } from './node-now.ts';
 import type { CancelReason } from './rows.ts';
 
@@ -37,6 +38,8 @@ export interface NodeHost {
   /** Starts a run, or finds the one that was started for the same step. */
   readonly start: (node: NodeNow, wish: Wish, key: string, conversationOf: string | undefined) => Promise<string>;
   readonly ended: (runId: string) => Promise<RunEnd>;
+  /** Stops the time of the graph and that of the node while the run waits; what it returns is called at the end of the run, and gives for how long. */
+  readonly whileWaiting: (runId: string, limit: Limit | undefined) => () => number;
   readonly kill: (runId: string) => Promise<void>;
   readonly ask: (node: NodeNow) => Promise<NodeEnd>;
   /** What is told of the end of a node. */
@@ -100,11 +103,11 @@ async function tryOnce(node: NodeNow, host: NodeHost): Promise<NodeEnd> {
     begun.catch(() => {});
   }
   const late = new AbortController();
-  const cancelTimer = node.deadlineMs === null ? undefined : clock.after(Math.max(0, node.deadlineMs - clock.now()), () => late.abort());
+  const limit = node.deadlineMs === null ? undefined : new Limit(clock, node.deadlineMs - clock.now(), () => late.abort());
   try {
-    return await drive(node, work, host, { over: AbortSignal.any([late.signal, host.expired]), begun });
+    return await drive(node, work, host, { over: AbortSignal.any([late.signal, host.expired]), limit, begun });
   } finally {
-    cancelTimer?.();
+    limit?.end();
   }
 }
 
@@ -117,11 +120,12 @@ async function begin(node: NodeNow, host: NodeHost): Promise<void> {
 interface Drive {
   /** Aborted when the node may not go on. */
   readonly over: AbortSignal;
+  readonly limit: Limit | undefined;
   /** The row says that the node runs. Its first runs are asked for meanwhile, and share the commit. */
   readonly begun: Promise<void>;
 }
 
-async function drive(node: NodeNow, work: RunWork | undefined, host: NodeHost, { over, begun }: Drive): Promise<NodeEnd> {
+async function drive(node: NodeNow, work: RunWork | undefined, host: NodeHost, { over, limit, begun }: Drive): Promise<NodeEnd> {
   const told = host.taskOf(node);
   // Nearly all are known at once, and the first runs share the commit then.
   const task = typeof told === 'string' ? told : await told;
@@ -147,7 +151,7 @@ async function drive(node: NodeNow, work: RunWork | undefined, host: NodeHost, {
     const at = `${node.attempt}/${node.done.length}`;
     // A further try goes on in the conversation of the one before, where there is just one.
     const before = isTyped(work) || node.attempt === 1 ? undefined : (node.runId ?? undefined);
-    node.done.push(await Promise.all(step.wishes.map((wish, index) => runOne(node, wish, `${at}/${index}`, before, host, { over, begun }))));
+    node.done.push(await Promise.all(step.wishes.map((wish, index) => runOne(node, wish, `${at}/${index}`, before, host, { over, limit, begun }))));
     // Of one run the end of the node follows at once.
     if (isTyped(work)) await host.save([node]);
   }
@@ -164,12 +168,21 @@ function early(node: NodeNow, work: RunWork | undefined, error: string, host: No
   return { state: 'failed', error, again: error === 'timeout' && !host.expired.aborted };
 }
 
-async function runOne(node: NodeNow, wish: Wish, key: string, before: string | undefined, host: NodeHost, { over, begun }: Drive): Promise<Said> {
+async function runOne(
+  node: NodeNow,
+  wish: Wish,
+  key: string,
+  before: string | undefined,
+  host: NodeHost,
+  { over, limit, begun }: Drive,
+): Promise<Said> {
   let stopKilling = () => {};
+  let goOn = () => 0;
   try {
     const [runId] = await Promise.all([host.start(node, wish, key, before), begun]);
     host.halted.throwIfAborted();
     node.runId = runId;
+    goOn = host.whileWaiting(runId, limit);
     const kill = () => void host.kill(runId);
     if (over.aborted) kill();
     else over.addEventListener('abort', kill, { once: true });
@@ -188,6 +201,8 @@ async function runOne(node: NodeNow, wish: Wish, key: string, before: string | u
     return { ok: false, text: '', error: error.message };
   } finally {
     stopKilling();
+    const waitedMs = goOn();
+    if (node.deadlineMs !== null) node.deadlineMs += waitedMs;
   }
 }
 

@@ -94,6 +94,7 @@ export function createSavedMethods(deps: SavedDeps): SavedMethods {
         createdAtMs: clock.now(),
         startedAtMs: null,
         endedAtMs: null,
+        waitedMs: 0,
       });
       return { ...shown(row), ...definitionView(row.definitionJson), graphId, warnings };
     },

@@ -85,6 +85,7 @@ export function createStart(deps: StartDeps) {
       createdAtMs: atMs,
       startedAtMs: atMs,
       endedAtMs: null,
+      waitedMs: 0,
     };
     const audit = auditRow(call, atMs, { actionType: 'graph.execute', classification: 'mutate', target: id, metadata: { nodes: row.nodeCount } });
     const accepted = await db.write(deps.operations.accept, {

@@ -23,6 +23,7 @@ export const graphColumns = [
   'created_at_ms as createdAtMs',
   'started_at_ms as startedAtMs',
   'ended_at_ms as endedAtMs',
+  'waited_ms as waitedMs',
 ] as const;
 
 const nodeColumns = [
@@ -68,6 +69,7 @@ const insertGraph = query<GraphRow>(({ db, p }) =>
     created_at_ms: p('createdAtMs'),
     started_at_ms: p('startedAtMs'),
     ended_at_ms: p('endedAtMs'),
+    waited_ms: p('waitedMs'),
   }),
 );
 
@@ -204,9 +206,17 @@ const ifRunning = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
     .where(sql<boolean>`state = 'running'`),
 );
 
+const keepWaited = query<{ id: string; waitedMs: number }>(({ db, p }) =>
+  db
+    .updateTable('graph_run')
+    .set({ waited_ms: p('waitedMs') })
+    .where('id', '=', p('id')),
+);
+
 /** Nodes of a graph that runs; false when it does not run any more, and then nothing is written. */
-export async function changeNodes(tx: Tx, graphId: string, changes: readonly NodeChange[]): Promise<boolean> {
+export async function changeNodes(tx: Tx, graphId: string, changes: readonly NodeChange[], waitedMs?: number): Promise<boolean> {
   if ((await tx.get(ifRunning, { id: graphId })) === undefined) return false;
+  if (waitedMs !== undefined) await tx.run(keepWaited, { id: graphId, waitedMs });
   for (const change of changes) {
     const {
       nodeId,

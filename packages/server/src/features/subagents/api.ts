@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
 import type { Tool } from '../../runtime/tool.ts';
+import type { Waiting } from '../durable/api.ts';
 
 export type { EndedRun } from './row.ts';
 
@@ -73,6 +74,12 @@ export interface RunEnd {
   readonly tainted: boolean;
 }
 
+export interface WaitingRun {
+  readonly runId: string;
+  readonly nodeId: string;
+  readonly waiting: Waiting;
+}
+
 export interface StoppedRun {
   readonly runId: string;
   readonly rootRunId: string;
@@ -83,6 +90,10 @@ export interface SubagentsApi {
   start(request: RunRequest): Promise<{ readonly runId: string; readonly isNew: boolean }>;
   /** Resolves when the run has ended; rejects with the reason of the signal. */
   ended(runId: string, signal: AbortSignal): Promise<RunEnd>;
+  /** Calls `waits` whenever the run begins to wait for its provider or a person, until the returned function is called. */
+  onWait(runId: string, waits: () => void): () => void;
+  /** Runs of a graph that wait now, and since when. */
+  waitingOf(graphId: string): Promise<readonly WaitingRun[]>;
   /** What a run said, whole, and the node that it works for; undefined when there is no such run. */
   said(
     runId: string,

@@ -209,6 +209,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       call,
     );
     if (outcome.endedRun !== undefined) ended([outcome.endedRun]);
+    if (outcome.settled && outcome.state === 'accepted') deps.waiters.waits(row.id);
     return outcome.settled && outcome.state !== 'accepted' ? 'ended' : 'settled';
   }
 

@@ -1,7 +1,8 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { Db } from '../../kernel/db/db.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
 import type { AgentsApi } from '../agents/api.ts';
-import type { RunEnd, RunRequest, SubagentsApi } from './api.ts';
+import type { RunEnd, RunRequest, SubagentsApi, WaitingRun } from './api.ts';
 import type { SpawnGate } from './gate.ts';
 import { type PlanDeps, planRun } from './plan-run.ts';
 import { headOf } from '../../kernel/cut-text.ts';
@@ -21,6 +22,7 @@ interface RunsApiDeps extends PlanDeps {
   readonly counts: SubagentsApi['counts'];
   readonly onStopped: SubagentsApi['onStopped'];
   readonly said: SubagentsApi['said'];
+  readonly waitingOf: Operation<{ readonly graphId: string }, readonly WaitingRun[]>;
   readonly offerToNodes: SubagentsApi['offerToNodes'];
 }
 
@@ -101,6 +103,8 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
   return {
     start,
     ended,
+    onWait: (runId, waits) => deps.waiters.onWait(runId, waits),
+    waitingOf: (graphId) => db.read(deps.waitingOf, { graphId }),
     kill: deps.kill,
     refusal: () => deps.gate.refusal?.error,
     counts: deps.counts,

@@ -58,6 +58,14 @@ export function readRun(tx: Tx, id: string): Promise<RunRow | undefined> {
 }
 
 /** A run, whoever may see it. */
+const openOfGraph = query<{ graphId: string }, Pick<RunRow, 'id' | 'nodeId'>>(({ db, p }) =>
+  db.selectFrom('sub_agent_run').select(['id', 'node_id as nodeId']).where('graph_id', '=', p('graphId')).where('ended_at_ms', 'is', null),
+);
+
+export async function openRunsOfGraph(tx: Tx, graphId: string): Promise<Pick<RunRow, 'id' | 'nodeId'>[]> {
+  return tx.all(openOfGraph, { graphId });
+}
+
 export const findRun = operation('subagents.find', (tx, { id }: { readonly id: string }) => readRun(tx, id));
 
 const openOf = query<{ requesterKey: string }, { count: number }>(({ db, sql, p }) =>

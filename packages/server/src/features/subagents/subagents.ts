@@ -14,7 +14,7 @@ import type { MediaLibrary } from '../media/api.ts';
 import type { SessionsApi } from '../sessions/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import { announceLimits, type AnnounceDeps, createAnnounce } from './announce.ts';
-import type { SubagentsApi } from './api.ts';
+import type { SubagentsApi, WaitingRun } from './api.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import { SpawnGate } from './gate.ts';
 import { createSubagentMethods, type SubagentMethods } from './methods.ts';
@@ -58,6 +58,7 @@ export interface SubagentsDeps {
     AnnounceDeps['operations'] & {
       readonly kill: Operation<RunKillInput, EndedRun[]>;
       readonly inject: SteerDeps['inject'];
+      readonly waitingOf: Operation<{ readonly graphId: string }, readonly WaitingRun[]>;
       readonly replace: SteerDeps['replace'];
     };
 }
@@ -173,6 +174,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
       runner,
       counts: runner.counts,
       said: results.said,
+      waitingOf: operations.waitingOf,
       offerToNodes: (tools) => {
         nodeTools = tools;
       },

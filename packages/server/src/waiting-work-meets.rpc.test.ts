@@ -1,0 +1,169 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type StepClock, createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterEach, expect, test } from 'vitest';
+
+const open: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
+});
+
+/** What is accepted while the provider is down; the texts by which the provider knows it. */
+const accepted = ['hook text', 'sent text', 'job text', 'node text'] as const;
+
+class World {
+  readonly clock: StepClock = createStepClock();
+  isDown = false;
+  /** Texts that were answered, in order. */
+  readonly answered: string[] = [];
+  server!: TestServer;
+  conversationRef = '';
+  ada!: { readonly tokenId: string };
+
+  /** Starts, or starts again over the same home. */
+  async start(homeDir?: string): Promise<void> {
+    const server = await startTestServer({
+      clock: this.clock,
+      ...(homeDir !== undefined && { homeDir }),
+      provider: { answer: ({ body }) => this.#answer(JSON.stringify(body)) },
+      config: {
+        agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1 } } },
+        webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}', sessionKey: 'one', agentId: 'spare' }] },
+      },
+    });
+    open.push(server);
+    this.server = server;
+  }
+
+  /** Everything of `accepted` waits for its provider. */
+  async accept(): Promise<void> {
+    await this.start();
+    await this.server.client.call('agents.create', { agentId: 'spare', config: { model: 'mock/mock-fast' } });
+    const ada = await this.server.as(['rpc']);
+    this.ada = ada;
+    ({ conversationRef: this.conversationRef } = await ada.call('agent.execute', { agentId: 'spare', message: 'Hello' }));
+    this.isDown = true;
+    await this.server.client.call('webhooks.test', { mapping: 'hook', payload: { text: 'hook text' }, run: true });
+    await ada.call('session.send', { conversationRef: this.conversationRef, text: 'sent text' });
+    await ada.call('cron.add', {
+      name: 'once',
+      agentId: 'spare',
+      schedule: { kind: 'in', seconds: 1 },
+      payload: { kind: 'agent_turn', message: 'job text' },
+    });
+    await ada.call('graph.execute', { nodes: [{ node_id: 'one', task: 'node text', agent: 'spare' }] });
+    this.clock.advance(1_500);
+    await expect.poll(() => this.waiting(), { timeout: 5_000 }).toBe(accepted.length);
+  }
+
+  #answer(body: string) {
+    if (this.isDown) return { status: 500 };
+    const text = accepted.findLast((one) => body.includes(one));
+    if (text !== undefined) this.answered.push(text);
+    return { text: 'Done.' };
+  }
+
+  #count(where: string): number {
+    using db = new DatabaseSync(join(this.server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
+    return Number(db.prepare(`select count(*) as n from work_item where ${where}`).get()?.['n']);
+  }
+
+  waiting = () => this.#count(`ended_at_ms is null and json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`);
+  left = () => this.#count('ended_at_ms is null');
+
+  async recover(): Promise<void> {
+    this.isDown = false;
+    await this.server.client.call('providers.retry', { provider: 'mock' });
+  }
+
+  /** Time passes until nothing is left to be done, and some more. */
+  async settle(left = 0): Promise<void> {
+    await expect.poll(() => (this.clock.advance(2_000), this.left()), { timeout: 10_000, interval: 20 }).toBe(left);
+    this.clock.advance(400_000);
+    await expect.poll(() => this.left()).toBe(left);
+  }
+}
+
+async function waitingWorld(): Promise<World> {
+  const world = new World();
+  await world.accept();
+  return world;
+}
+
+test('tokens.revoke: what its work waits for ends with it, and the work of others runs once', async () => {
+  const world = await waitingWorld();
+  await world.server.client.call('tokens.revoke', { id: world.ada.tokenId });
+  await world.recover();
+  await world.settle();
+  expect(world.answered).toEqual(['hook text']);
+});
+
+test('agents.suspend: nothing runs while it is suspended, and everything once when it is resumed', async () => {
+  const world = await waitingWorld();
+  await world.server.client.call('agents.suspend', { agentId: 'spare' });
+  await world.recover();
+  for (let n = 0; n < 10; n += 1) {
+    world.clock.advance(60_000);
+    await world.server.client.call('agents.list', {});
+  }
+  expect(world.answered).toEqual([]);
+  await world.server.client.call('agents.resume', { agentId: 'spare' });
+  await world.settle();
+  expect(world.answered.toSorted()).toEqual(accepted.toSorted());
+});
+
+test('agents.delete: what waits for it ends', async () => {
+  const world = await waitingWorld();
+  await world.server.client.call('agents.delete', { agentId: 'spare' });
+  await world.recover();
+  await world.settle();
+  expect(world.answered).toEqual([]);
+});
+
+test('session.reset: what was accepted runs once, in the conversation that began anew', async () => {
+  const world = await waitingWorld();
+  await world.server.client.call('session.reset', { conversationRef: world.conversationRef });
+  await world.recover();
+  await world.settle();
+  expect(world.answered.toSorted()).toEqual(accepted.toSorted());
+});
+
+test('session.delete: what waits in the conversation ends, and what waits elsewhere runs once', async () => {
+  const world = await waitingWorld();
+  await world.server.client.call('session.delete', { conversationRef: world.conversationRef });
+  await world.recover();
+  await world.settle();
+  expect(world.answered.toSorted()).toEqual(accepted.filter((text) => text !== 'sent text').toSorted());
+});
+
+test('a process that is killed meanwhile: the next one waits on, and runs each once', async () => {
+  const world = await waitingWorld();
+  // What a kill leaves: the files as they are, and nothing that a stop would have written.
+  const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-killed-'));
+  open.unshift({ [Symbol.asyncDispose]: () => rm(homeDir, { recursive: true, force: true }) });
+  await cp(world.server.homeDir, homeDir, { recursive: true, filter: (path) => !/\.sock$|lock/.test(path) });
+  await open.pop()?.[Symbol.asyncDispose]();
+  await world.start(homeDir);
+  expect(world.waiting()).toBe(accepted.length);
+  world.isDown = false;
+  await world.settle();
+  expect(world.answered.toSorted()).toEqual(accepted.toSorted());
+});
+
+test.each([
+  ['back', -1],
+  ['forward', 1],
+] as const)('a clock that is set %s by ten minutes: nothing ends, and everything runs once', async (_, sign) => {
+  const world = await waitingWorld();
+  world.clock.step(sign * 10 * 60_000);
+  // A look at a time, each with an end of its own.
+  for (let n = 0; n < 20; n += 1) {
+    world.clock.advance(10_000);
+    await expect.poll(() => world.waiting(), { timeout: 5_000 }).toBe(accepted.length);
+  }
+  await world.recover();
+  await world.settle();
+  expect(world.answered.toSorted()).toEqual(accepted.toSorted());
+});
