@@ -66,7 +66,7 @@ export async function startClientGround({ broken }: { readonly broken?: string }
     /** Starts a client in its folders; whatever it asks of another host goes to a closed port of this one. */
     start(driver: ClientDriver, packages: string, { own, work }: { readonly own: string; readonly work: string }, args: readonly string[]) {
       const program = join(packages, driver.program);
-      const command = /\.js$/.test(program) ? [process.execPath, program] : [program];
+      const command = program.endsWith('.js') ? [process.execPath, program] : [program];
       const nowhere = 'http://127.0.0.1:9';
       const env = {
         PATH: process.env['PATH'] ?? '',
