@@ -27,7 +27,8 @@ const agent = new Agent({
   ],
 });
 
-const rolesSent = () => (product.provider.requests.at(-1)?.body as { messages: { role: string }[] }).messages.slice(1).map(({ role }) => role);
+const rolesSent = () =>
+  (product.provider.requests.at(-1)?.body as { messages: { role: string }[] } | undefined)?.messages.slice(1).map(({ role }) => role);
 
 describe.each([
   { wire: 'chat completions', useResponses: false },

@@ -53,6 +53,11 @@ const fileOf = (name: string, agentId = 'default') => join(server.homeDir, 'work
 const put = (filePath: string, content: string) => server.client.call('workspace.writeFile', { agentId: 'default', filePath, content });
 const pending = async () => (await server.client.call('admin.approval.pending', {})).requests;
 
+/** Resolves once a call waits for approval. */
+async function asked(): Promise<void> {
+  await expect.poll(pending, patient).not.toEqual([]);
+}
+
 /** Runs a job once, to its end. */
 async function job(name: string, message: string) {
   await server.client.call('cron.add', { name, schedule: { kind: 'every', everyMs: 86_400_000 }, payload: { kind: 'agent_turn', message } });
@@ -64,13 +69,7 @@ async function job(name: string, message: string) {
 async function approved(message: string, sessionKey: string): Promise<void> {
   const running = server.client.call('agent.execute', { message, sessionKey });
   for (let isOver = false; !isOver;) {
-    isOver = await Promise.race([
-      running.then(() => true),
-      expect
-        .poll(pending, patient)
-        .not.toEqual([])
-        .then(() => false),
-    ]);
+    isOver = await Promise.race([running.then(() => true), asked().then(() => false)]);
     await server.client.call('admin.approval.resolveAll', { approved: true });
   }
 }
@@ -120,7 +119,7 @@ test('what a turn wrote that had read a page taints whoever reads it, under each
     const name = `reader-${(runs += 1)}`;
     const target = `output/${name}.txt`;
     const running = job(name, follow(['read', { path }], ['write', { path: target, content: 'x' }]));
-    await Promise.race([running, expect.poll(pending, patient).not.toEqual([])]);
+    await Promise.race([running, asked()]);
     await server.client.call('admin.approval.resolveAll', { approved: false });
     await running;
     try {

@@ -34,7 +34,7 @@ const user = (content: string) => ({ role: 'user', content });
 const words = (count: number) => 'word '.repeat(count);
 const history = Array.from({ length: 30 }, (_, n) => [user(`${n} ${words(100)}`), { role: 'assistant', content: words(100) }]).flat();
 const tooLong = /maximum context length is \d+ tokens, the request has \d+ tokens/;
-const lastMessages = () => (server.provider.requests.at(-1)?.body as { messages: { role: string; content: string }[] }).messages;
+const lastMessages = () => (server.provider.requests.at(-1)?.body as { messages: { role: string; content: string }[] } | undefined)?.messages ?? [];
 
 describe('a conversation that does not fit into the window', () => {
   test.each([

@@ -98,7 +98,7 @@ describe('embeddings', () => {
     const { length } = (made.body as unknown as { data: { embedding: number[] }[] }).data[0]?.embedding ?? [];
     expect((await post('embeddings', { ...body, dimensions: length }, extended)).status).toBe(200);
     expect(server.provider.requests.at(-1)?.body).toMatchObject({ dimensions: length });
-    const refused = await post('embeddings', { ...body, dimensions: length! + 1 }, extended);
+    const refused = await post('embeddings', { ...body, dimensions: length + 1 }, extended);
     expect([refused.status, refused.body.error.message]).toEqual([400, expect.stringContaining('dimensions')]);
   });
 });
