@@ -92,6 +92,26 @@ test('a call that a rule names waits for a decision, is shown whole, and runs wh
   expect(rows).toEqual([expect.objectContaining({ kind: 'approval', outcome: 'success', actor: 'token:root', action: 'approval.resolve' })]);
 });
 
+test('an approval is for the files that a call names as they were: a script that changes meanwhile is not run', async () => {
+  const { server, turn, waiting, count } = await start(askChange);
+  const put = (content: string) => server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'projects/run.sh', content });
+  const call = { argv: ['sh', '-c', 'sh ./run.sh now'], cwd: 'projects' };
+  await put('echo one');
+  const running = turn([[['change', call]]]);
+  const [request] = await waiting();
+  await put('echo two');
+  await server.client.call('admin.approval.resolve', { requestId: request!.requestId, approved: true });
+  await running;
+  expect(told(server).at(-1)).toContain('was changed while the call waited');
+  expect(count('change')).toBe(0);
+  // What was approved holds for a while, and not for the other content.
+  const again = turn([[['change', call]]]);
+  const [second] = await waiting();
+  await server.client.call('admin.approval.resolve', { requestId: second!.requestId, approved: true });
+  await again;
+  expect(count('change')).toBe(1);
+});
+
 test('a denial is told to the model with its reason, holds for the same call for a while, and is cleared', async () => {
   const { server, turn, waiting, pending, count, clock } = await start(askChange);
   const denyNext = async (reason?: string) => {

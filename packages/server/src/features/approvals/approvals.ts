@@ -8,6 +8,7 @@ import { type CapabilityCheck, createToolGate, type GateAnswer, type GatedCall, 
 import type { ApprovalsConfig } from './config.ts';
 import { systemDecider } from './deciders.ts';
 import { canonicalJson, digestOf, freezeDeep, hideIn } from './exact-call.ts';
+import { digestNamedFiles } from './named-files.ts';
 import { createApprovalMethods, type ApprovalMethods } from './methods.ts';
 import { compileRules } from './rules.ts';
 import { askForCall, type Asking, expireDue, listPending, type Made, type NewRequest } from './store.ts';
@@ -114,8 +115,9 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     if (paramsBytes > maxParamsBytes)
       return refused(`"${tool.name}" needs an approval, for which its arguments are too long (${paramsBytes} bytes of at most ${maxParamsBytes})`);
     freezeDeep(args);
+    const files = await digestNamedFiles(args, turn.workspaceDir);
     const { agentId, conversationRef, sessionKey, workspaceDir, origin, traceId } = turn;
-    const digest = digestOf({ agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir });
+    const digest = digestOf({ agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir, files });
     const params = hideIn(args, deps.hideSecrets);
     const atMs = clock.now();
     const request: NewRequest = {
@@ -152,7 +154,10 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
         announceRequest(request, params);
       }
       waiter.joins(asked.requestId);
-      return answerOf(await waiter.outcome, tool.name);
+      const answer = answerOf(await waiter.outcome, tool.name);
+      if (answer.allowed && (await digestNamedFiles(args, workspaceDir)) !== files)
+        return refused(`a file that this call of "${tool.name}" names was changed while the call waited for its approval`);
+      return answer;
     } finally {
       waiter.leave();
     }

@@ -9,6 +9,8 @@ export interface ExactCall {
   /** Parsed. */
   readonly args: unknown;
   readonly workspaceDir: string;
+  /** Of the files that the arguments name. */
+  readonly files: string;
 }
 
 /** SHA-256 in hex. Throws TypeError for arguments that JSON cannot hold. */

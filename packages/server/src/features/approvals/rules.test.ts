@@ -61,7 +61,15 @@ test('another path or address is another one', () => {
   expect(finds('deny', { text: 'a/b' }, { text: 'a:b' })).toBe(false);
 });
 
-const call = { agentId: 'a', conversationRef: 'c', tool: 't', fingerprint: '', args: { b: 1, a: [null, 'x', { y: true }] }, workspaceDir: '/w' };
+const call = {
+  agentId: 'a',
+  conversationRef: 'c',
+  tool: 't',
+  fingerprint: '',
+  args: { b: 1, a: [null, 'x', { y: true }] },
+  workspaceDir: '/w',
+  files: '',
+};
 
 test('the digest is the same for equal calls and another one for any difference', () => {
   const digests = [
@@ -71,6 +79,7 @@ test('the digest is the same for equal calls and another one for any difference'
     { ...call, tool: 'u' },
     { ...call, fingerprint: '1' },
     { ...call, workspaceDir: '/v' },
+    { ...call, files: 'x' },
     { ...call, args: { b: 1, a: [null, 'x', { y: false }] } },
     { ...call, args: { b: '1', a: [null, 'x', { y: true }] } },
     { ...call, args: { b: 1, a: ['x', null, { y: true }] } },
