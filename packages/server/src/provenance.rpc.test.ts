@@ -32,7 +32,7 @@ interface Message {
 function obey(body: unknown): FakeAnswer {
   const { messages } = body as { messages: Message[] };
   const at = messages.findLastIndex(({ role, content }) => role === 'user' && JSON.stringify(content).includes('STEPS'));
-  const told = /STEPS(\[.*?\])END/s.exec(String(messages[at]?.content ?? ''))?.[1];
+  const told = [...String(messages[at]?.content ?? '').matchAll(/STEPS(\[.*?\])END/gs)].at(-1)?.[1];
   const steps = told === undefined ? [] : (JSON.parse(told) as Steps);
   const after = messages.slice(at + 1);
   results = after.filter(({ role }) => role === 'tool').map(({ content }) => content);
@@ -100,10 +100,17 @@ test('a graph whose second node writes, and a sub-agent that edits, ask nobody',
     nodes: [
       { node_id: 'find', task: 'Say something.' },
       { node_id: 'write', task: follow(['write', { path: 'output/graph.txt', content: 'by a graph' }]), depends_on: ['find'] },
+      {
+        node_id: 'look',
+        task: follow(['node_result', { node: 'find' }], ['write', { path: 'output/look.txt', content: 'by reference' }]),
+        depends_on: ['find'],
+        context_mode: 'refs',
+      },
     ],
   });
   await expect.poll(async () => await server.client.call('graph.status', { graphId }), patient).toMatchObject({ status: 'completed' });
   expect(readFileSync(fileOf('output/graph.txt'), 'utf8')).toBe('by a graph');
+  expect(readFileSync(fileOf('output/look.txt'), 'utf8')).toBe('by reference');
   const run = await server.client.call('session.spawn', {
     task: follow(['read', { path: 'output/graph.txt' }], ['edit', { path: 'output/graph.txt', oldText: 'a graph', newText: 'a sub-agent' }]),
   });

@@ -39,7 +39,7 @@ export function createNodeResultTool({ db, subagents }: { readonly db: Db; reado
       const left = Math.max(0, text.length - offset - part.length);
       return {
         content: `${part}\n[characters ${offset} to ${offset + part.length} of ${text.length}${left === 0 ? '' : `, ${left} more`}]`,
-        outside: { source: 'sub-agent' },
+        outside: { source: 'sub-agent', clean: node.tainted === 0 },
       };
     },
   };
