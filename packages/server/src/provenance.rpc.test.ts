@@ -98,7 +98,7 @@ test('a job with stored memories reads its own files and writes a report, and a 
 test('a graph whose second node writes, and a sub-agent that edits, ask nobody', async () => {
   const { graphId } = await server.client.call('graph.execute', {
     nodes: [
-      { node_id: 'find', task: 'Say something.' },
+      { node_id: 'find', task: follow() },
       { node_id: 'write', task: follow(['write', { path: 'output/graph.txt', content: 'by a graph' }]), depends_on: ['find'] },
       {
         node_id: 'look',
