@@ -50,9 +50,9 @@ export interface ServerOptions {
     readonly tools?: readonly Tool[];
     /** In place of the agents and their workspaces, for suites that test the protocol. */
     readonly mcpOffer?: McpOffer;
-    /** Names and addresses of the test's own servers. */
     /** Where archives of repositories come from. */
     readonly archives?: Pick<Egress, 'request'>;
+    /** Names and addresses of the test's own servers. */
     readonly egress?: Pick<EgressOptions, 'resolve' | 'allowAddresses'>;
   };
 }

@@ -26,9 +26,9 @@ export interface TestServerOptions {
   readonly clock?: Clock;
   /** Tools beside the built-in ones. */
   readonly tools?: readonly Tool[];
-  /** Names and addresses of the test's own web servers: nothing else that is not public is reached. */
-  /** In the place of GitHub. */
+  /** Serves archives of repositories instead of GitHub. */
   readonly archives?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['archives']>;
+  /** Names and addresses of the test's own web servers: nothing else that is not public is reached. */
   readonly egress?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['egress']>;
   /** What MCP clients are offered in place of the agents. */
   readonly mcpOffer?: McpOffer;

@@ -67,10 +67,10 @@ const messagesHeaders = {
 const idempotencyKey =
   '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome, unless that was 429 or 503; with another body it is a conflict.';
 
-/** Every route of the gateway (http-gateway.md §4). What is not here is a 404. */
 /** Which body a route takes is the gateway's setting or the token's. */
 const compatWords = 'The first with compat.fields: strict (the default), the second with compat.fields: extended, of the gateway or of the token.';
 
+/** Every route of the gateway (http-gateway.md §4). What is not here is a 404. */
 export const routes = {
   health: {
     method: 'GET',

@@ -104,8 +104,7 @@ export interface Gateway extends AsyncDisposable {
   drain(timeoutMs: number): Promise<void>;
 }
 
-/** Who can open the owner-only socket owns the installation. No token has this id: it contains a colon. */
-/** Whoever speaks through the control socket. */
+/** The caller of the owner-only socket: who can open it owns the installation. No token has this id, because it contains a colon. */
 export const owner: Identity = { principalId: 'owner', tokenId: 'local:owner', scopes: ['*'] };
 
 /** How long a client may leave a complete answer untaken before its socket is cut. */

@@ -50,10 +50,11 @@ export interface CronMethodsDeps {
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId' | 'usable'>;
   readonly states: States;
   readonly reset: ReturnType<typeof createReset>['reset'];
-  /** Begins an occurrence by hand, or what is due; the id of the execution. */
   /** The least interval at which a job runs. */
   readonly leastOf: (row: Pick<JobRow, 'source' | 'tokenId'>) => number;
+  /** Starts an occurrence by hand; returns the id of the execution. */
   readonly beginManually: (job: Job) => Promise<string>;
+  /** Starts what is due; returns the id of the execution. */
   readonly beginDue: (row: JobRow) => Promise<string | undefined>;
   readonly poke: () => void;
 }

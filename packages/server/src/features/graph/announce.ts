@@ -9,8 +9,7 @@ import type { GraphRow, NodeRow } from './rows.ts';
 /** Characters of the outputs beyond which the end of a graph is told with a preview. */
 const maxTold = 3000;
 const nodeTold = 500;
-/** Of what a gate asks: the inbox would cut off how it is answered. */
-/** Characters of the question of a gate. */
+/** Characters of a gate's question: of a longer one the inbox would cut off how to answer it. */
 export const maxAsked = 8000;
 
 /** A graph that has ended. */

@@ -290,8 +290,7 @@ function withTold(rows: AlongsideRows | undefined, told: readonly string[] | und
   return told === undefined ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...told], state: 'told' } };
 }
 
-/** The configuration as the operation sees it: a deadline of its own wins over the common one. */
-/** As the kind of its work wants it, and the piece of work itself. The agent stays the same object, by which much is kept from turn to turn. */
+/** Applies the overrides of the operation and of the work item. Returns the same object when nothing changes, because caches are keyed by it. */
 function configOf(config: AgentConfig, work: Partial<DurableTurn> = {}): AgentConfig {
   const { operation = 'interactive', timeoutMs, cacheRetention, maxSteps } = work;
   const modelTimeoutMs = config.operationModels[operation]?.timeoutMs;
