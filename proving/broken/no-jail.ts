@@ -6,7 +6,19 @@ buildIn({
   module: 'kernel/jail.ts',
   replace: [
     {
-      from: "['-c', jailScript(cgroups?.joining(spec.limits)), 'jail', bubblewrap, '--args', String(pipes.options), '--', prlimit, ...limits, '--', ...spec.argv],",
+      from: `[
+      '-c',
+      jailScript(cgroups?.joining(spec.limits)),
+      'jail',
+      bubblewrap,
+      '--args',
+      String(pipes.options),
+      '--',
+      prlimit,
+      ...limits,
+      '--',
+      ...spec.argv,
+    ],`,
       to: "['-c', 'exec \"$@\"', 'open', ...spec.argv],",
     },
     { from: "{ cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true,", to: "{ cwd: spec.mounts[0]?.from ?? '/', env: spec.env, detached: true," },

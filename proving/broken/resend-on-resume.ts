@@ -20,7 +20,10 @@ buildIn({
   name: 'resend-on-resume',
   module: 'features/cron/finish.ts',
   replace: [
-    { from: "opKey: `cron:${executionId}`,\n    digest: hash('sha256', text),", to: "opKey: newId('op'),\n    digest: hash('sha256', text)," },
+    {
+      from: "opKey: `cron:${executionId}`,\n    digest: hash('sha256', text),\n    source: 'cron',\n    agentId,\n    conversationRef: null,\n    principalId: work.principalId,",
+      to: "opKey: newId('op'),\n    digest: hash('sha256', text),\n    source: 'cron',\n    agentId,\n    conversationRef: null,\n    principalId: work.principalId,",
+    },
   ],
 });
 buildIn({
@@ -28,8 +31,8 @@ buildIn({
   module: 'finish-occurrence.ts',
   replace: [
     {
-      from: 'async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent }: Finish): Promise<Finished | undefined> => {',
-      to: `async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, sent }: any): Promise<Finished | undefined> => {
+      from: 'async (\n    tx,\n    { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, late }: Finish,\n  ): Promise<Finished | undefined> => {',
+      to: `async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, late, sent }: any): Promise<Finished | undefined> => {
     if (inbox !== undefined && sent !== true) {
       await inboxDeliver(tx, inbox);
       return undefined;

@@ -58,7 +58,6 @@ const kindOfName: Readonly<Record<string, Kind>> = {
   'GET /v1/responses/:id id': 'response',
   'DELETE /v1/responses/:id id': 'response',
   'GET /v1/responses/:id/input_items id': 'response',
-  'POST /v1/responses/:id/cancel id': 'response',
   'GET /media/:id id': 'medium',
   'GET /media/:id/meta id': 'medium',
   'DELETE /media/:id id': 'medium',
@@ -88,6 +87,8 @@ const kindOfName: Readonly<Record<string, Kind>> = {
 const oneNode = { node_id: 'only', task: 'Look' };
 /** What stands beside an id where the example of the method does not do; kept as it is. */
 const beside: Readonly<Record<string, Record<string, unknown>>> = {
+  'cron.run jobId': {},
+  'cron.runs jobId': {},
   'graph.answer graphId': { nodeId: 'gate', answer: 'yes' },
   'graph.execute graphId': {},
   'graph.execute announceChannelId': { nodes: [oneNode], announceChannelType: 'gateway' },
@@ -126,6 +127,9 @@ const exempt: Readonly<Record<string, string>> = {
   principalId: 'narrows what operators see of everybody; what a token that is bound to agents sees is its own alone',
   channelId: 'the conversation of the token itself on this channel',
   call_id: 'label inside the request',
+  tool_call_id: 'label inside the request',
+  'POST /v1/chat/completions id': 'label of a call inside the request',
+  'POST /v1/responses/:id/cancel id': 'refused whatever it names, before anything is looked for: no response runs in the background',
   tool_use_id: 'label inside the request',
   user_id: 'label that the provider is told',
   'POST /v1/messages id': 'label of a block inside the request',

@@ -61,10 +61,11 @@ export function createPipelineTool({ methods, execute, authored, isTainted }: Pi
     async run({ action, ...params }, { agentId, call, callId, tainted, turnId }) {
       try {
         const result = await act(action, params);
+        const shown = Shown.safeParse(result);
         return {
           content: JSON.stringify(result, null, 1),
           ...((fenced.has(action) || params['graphId'] !== undefined) && {
-            outside: { source: 'sub-agent', clean: !Shown.safeParse(result).success || !(await isTainted(Shown.parse(result).graphId)) },
+            outside: { source: 'sub-agent', clean: shown.success && !(await isTainted(shown.data.graphId)) },
           }),
         };
       } catch (error) {
@@ -83,7 +84,7 @@ export function createPipelineTool({ methods, execute, authored, isTainted }: Pi
   };
 }
 
-/** What several graphs said, and what is saved under a name, may be anybody's. */
+/** One graph, whose record says whether it is tainted. What several graphs said, and what is saved under a name, may be anybody's. */
 const Shown = z.object({ graphId: z.string() });
 
 const refused = ({ message }: AppError): ToolResult => ({ content: message, isError: true });

@@ -202,7 +202,7 @@ describe.skipIf(!full)('a full disk (needs root on Linux, for a file system of i
   });
 
   it('refuses the upload as unavailable, keeps nothing of it, and goes on when there is room', async () => {
-    await using server = await start();
+    await using server = await start({}, { config: { storage: { minFreeBytes: 0 } } });
     const first = await stored(server, Buffer.alloc(100_000, 'x'));
     const before = readdirSync(folder()).toSorted();
     const refused = await upload(server, Buffer.alloc(400_000, 'x'));

@@ -80,17 +80,17 @@ test('what a turn waited for and saw is told nobody again', async () => {
 test('of failures a note is left, and nobody pays a model for it', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
-    if (question.includes('# Task')) return { status: 401 };
+    if (question.includes('# Task')) return { status: 400, error: { message: 'no' } };
     if (results.length === 0) return call('sessions_spawn', { task: 'Find\nthe answer.' });
     return { text: 'Asked.' };
   });
   await ask('Find out.');
   await expect.poll(() => over, { timeout: 10_000 }).toMatchObject([{ announced: 'turn' }]);
   const [run] = await runs();
-  expect(run).toMatchObject({ status: 'failed', completion: { endReason: 'failed', errorKind: 'auth' } });
+  expect(run).toMatchObject({ status: 'failed', completion: { endReason: 'failed', errorKind: 'bad_request' } });
   expect((await said()).at(-1)).toMatchObject({ role: 'assistant' });
   expect((await said()).at(-1)?.content).toMatch(
-    /^\[Sub-agent sr_\S+ failed \(auth\), after \d+ s\. Its task: "Find the answer\."\. No result came\.\]$/,
+    /^\[Sub-agent sr_\S+ failed \(bad_request\), after \d+ s\. Its task: "Find the answer\."\. No result came\.\]$/,
   );
   // Two answers of the turn, one that the sub-agent did not get.
   expect(server.provider.served()).toBe(3);
