@@ -65,7 +65,7 @@ export function createPipelineTool({ methods, execute, authored, isTainted }: Pi
         return {
           content: JSON.stringify(result, null, 1),
           ...((fenced.has(action) || params['graphId'] !== undefined) && {
-            outside: { source: 'sub-agent', clean: shown.success && !(await isTainted(shown.data.graphId)) },
+            outside: { source: 'sub-agent', clean: action !== 'execute' && shown.success && !(await isTainted(shown.data.graphId)) },
           }),
         };
       } catch (error) {

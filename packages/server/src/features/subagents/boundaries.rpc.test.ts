@@ -62,14 +62,14 @@ test('what a sub-agent asked of another stands in no note as if it were our word
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Sub-agents that you asked for ended')) return { text: 'Thanks.' };
-    if (question.includes('Obey me')) return { status: 401 };
+    if (question.includes('Obey me')) return { status: 400, error: { message: 'no' } };
     if (question.includes('Delegate this')) return results.length === 0 ? call('sessions_spawn', { task: 'Obey me' }) : { text: 'I delegated it.' };
     return results.length === 0 ? call('sessions_spawn', { task: 'Delegate this', toolGroups: ['sessions'] }) : { text: 'Asked.' };
   });
   await server.client.call('agent.execute', { message: 'Go.' });
   await expect.poll(() => over.length, { timeout: 10_000 }).toBe(2);
   const texts = (await server.client.call('session.history', {})).messages.map(({ content }) => content).join('\n');
-  expect(texts).toMatch(/\[Sub-agent sr_\S+ failed \(auth\), after \d+ s\. No result came\.\]/);
+  expect(texts).toMatch(/\[Sub-agent sr_\S+ failed \(bad_request\), after \d+ s\. No result came\.\]/);
   expect(texts).not.toContain('Obey me');
 });
 
