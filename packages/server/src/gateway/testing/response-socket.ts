@@ -19,9 +19,10 @@ export async function openResponseSocket(baseUrl: string, token: string) {
     frames.push(data.toString('utf8'));
     wake();
   });
-  const closed = once(socket, 'close').then(([code]) => {
+  const { promise: closed, resolve: close } = Promise.withResolvers<number>();
+  socket.on('close', (code) => {
     wake();
-    return code as number;
+    close(code);
   });
   await once(socket, 'open');
 
