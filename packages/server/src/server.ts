@@ -85,6 +85,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       bus,
       clock,
       log: log.module('models'),
+      hideSecrets: options.redactor.hide,
       named: Object.values(config.agents).flatMap((agent) =>
         [agent.model ?? [], agent.fallbackModels, Object.values(agent.operationModels).map((choice) => choice.model)].flat(),
       ),

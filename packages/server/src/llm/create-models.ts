@@ -25,6 +25,8 @@ export interface CreateModelsOptions {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  /** Takes every live secret out of a provider's sentence: it may repeat more than the key that it was sent. */
+  readonly hideSecrets?: (text: string) => string;
   /** Models that agents name (`provider/modelId`): added to providers that name no models themselves. */
   readonly named?: readonly string[];
 }
@@ -82,6 +84,7 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
     maxAnswerBytes: modelsConfig.maxAnswerBytes,
     bus,
     clock,
+    ...(options.hideSecrets !== undefined && { hideSecrets: options.hideSecrets }),
   });
   bus.emit('model:catalog_loaded', { providerCount: providers.length, modelCount: list.length, timestamp: clock.now() });
   return {

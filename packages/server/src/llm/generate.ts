@@ -42,6 +42,7 @@ export interface GenerateDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly maxAnswerBytes: number;
+  readonly hideSecrets?: (text: string) => string;
 }
 
 type Call = Parameters<Models['generate']>[0];
@@ -95,6 +96,7 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
   } catch (thrown) {
     const error =
       thrown instanceof ModelError ? thrown : new ModelError('server', `Provider "${model.provider}": the client failed`, { cause: thrown });
+    if (deps.hideSecrets !== undefined) error.message = deps.hideSecrets(error.message);
     booked({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
     const pause = states.failed(model, call.agentId, error);
     if (pause !== undefined)
