@@ -95,7 +95,9 @@ test('a call that a rule names waits for a decision, is shown whole, and runs wh
 test('an approval is for the files that a call names as they were: a script that changes meanwhile is not run', async () => {
   const { server, turn, waiting, count } = await start(askChange);
   const put = (content: string) => server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'projects/run.sh', content });
-  const call = { argv: ['sh', '-c', 'sh ./run.sh now'], cwd: 'projects' };
+  // Other words before it hide nothing.
+  const words = Array.from({ length: 300 }, (_, n) => `word${n}`).join(' ');
+  const call = { argv: ['sh', '-c', `echo ${words}; sh ./run.sh now`], cwd: 'projects' };
   await put('echo one');
   const running = turn([[['change', call]]]);
   const [request] = await waiting();

@@ -2,9 +2,9 @@ import { hash } from 'node:crypto';
 import { AppError } from '../../kernel/app-error.ts';
 import { openInside } from '../../kernel/safe-path.ts';
 
-const maxNames = 256;
 const maxNameCharacters = 400;
-const maxBytes = 16 * 1024 * 1024;
+/** A larger file counts by its size and times, which a command cannot set back. */
+const maxBytes = 1024 * 1024;
 /** What is written is shown itself: a name in it names nothing that runs. */
 const contents: ReadonlySet<string> = new Set(['content', 'newText', 'oldText', 'text', 'message']);
 
@@ -12,7 +12,8 @@ const contents: ReadonlySet<string> = new Set(['content', 'newText', 'oldText', 
 export async function digestNamedFiles(args: unknown, workspaceDir: string): Promise<string> {
   const cwd = typeof args === 'object' && args !== null ? Reflect.get(args, 'cwd') : undefined;
   const found: string[] = [];
-  for (const name of [...new Set(wordsIn(args))].slice(0, maxNames).toSorted())
+  // All of them, because a script must not hide behind many words; the arguments that can be approved are bounded.
+  for (const name of [...new Set(wordsIn(args))].toSorted())
     for (const path of pathsOf(name, typeof cwd === 'string' ? cwd : '')) {
       const digest = await digestOf(workspaceDir, path);
       if (digest !== undefined) found.push(`${path}\0${digest}`);

@@ -195,8 +195,8 @@ export function createAnswer(deps: AnswerDeps): Answer {
     },
     async conversationDeleted(ref) {
       for (const id of waiting.to(ref)) {
-        await db.write(failSend, { id, errorKind: 'deleted', atMs: clock.now() });
         tellFailed(id, 'deleted');
+        await db.write(failSend, { id, errorKind: 'deleted', atMs: clock.now() });
       }
     },
     async gaveUp(item, errorKind) {

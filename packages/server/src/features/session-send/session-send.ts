@@ -51,7 +51,9 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
   const answer = createAnswer({ ...deps, waiting, wake: () => deps.durable.wake(sendKind), mayGoOn: deps.autonomy.budget.covers });
   deps.durable.handle(sendKind, answer.run, { ...sendLimits, gaveUp: answer.gaveUp });
   bus.listen(['session:expired'], ({ payload }) => {
-    if ('reason' in payload && payload.reason === 'deleted' && 'conversationRef' in payload) void answer.conversationDeleted(payload.conversationRef);
+    if (!('reason' in payload) || payload.reason !== 'deleted' || !('conversationRef' in payload)) return;
+    // The deletion ended what was stored before it; without this write a later message fails when its turn finds no conversation.
+    answer.conversationDeleted(payload.conversationRef).catch(() => {});
   });
   deps.autonomy.onStop(async (rootRunId, how) => (how === 'kill' ? answer.stop(rootRunId) : 0));
 
