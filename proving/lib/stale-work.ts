@@ -59,6 +59,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
         error: null,
         tainted: 0,
         partial: 0,
+        cause: null,
       };
       const numbers = { tokens: 7, costNano: 7, unpriced: 0, startedAtMs: atMs, deadlineMs: null, endedAtMs: null };
       const moved = { graphId, changes: [{ ...change, ...numbers }], inbox: [messageOf(`graph:${graphId}:ask`)] };
@@ -211,6 +212,7 @@ const endingOf = (runId: string): RunEnding => ({
   state: 'completed',
   endReason: 'completed',
   errorKind: null,
+  cause: null,
   summary: 'said',
   resultText: 'said',
   resultRefJson: null,

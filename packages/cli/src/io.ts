@@ -5,7 +5,7 @@ import { printableLine } from './render/plain.ts';
 /** Everything that a command touches of its process, so that a test can hand in its own. */
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean };
-  readonly stdout: Writable & { readonly isTTY?: boolean };
+  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Home folder of the user, under which `.gatehouse` is looked for. */

@@ -26,7 +26,7 @@ export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: Ru
   const row = await closeRun(tx, { id: runId, ...closing });
   if (row === undefined) return undefined;
   await endLease(tx, { leaseId: row.leaseId, atMs });
-  await leaveRoot(tx, { rootRunId: row.rootRunId, piece: 'run', failed: state === 'failed', tokens, costNano, atMs });
+  await leaveRoot(tx, { rootRunId: row.rootRunId, piece: 'run', failed: state === 'failed', cause: closing.cause, tokens, costNano, atMs });
   const passedOn = await passNewsOn(tx, row);
   if (row.announceTo === 'none') await markTold(tx, { runIds: passedOn, as: 'none' });
   if (row.announceTo === 'conversation' || row.announceTo === 'inbox')
@@ -44,6 +44,7 @@ export interface RunFinish {
   readonly ending: RunEnding;
 }
 
+const cutOff = 'The daemon ended while it did what must not be repeated; how far it came is not known';
 const workEnds: Readonly<Record<RunEnding['state'], WorkEnd>> = { completed: 'done', failed: 'failed' };
 
 /** Ends a run whose turn did not; undefined when the claim is another's, or it had ended before. */
@@ -52,7 +53,7 @@ export const finishRun = operation('subagents.finish', async (tx, { claim, endin
   const { state, errorKind, atMs } = ending;
   const settled = await settleWithoutTurn(tx, { id, owner, fence, state: workEnds[state], errorKind, atMs });
   if (settled === 'lost') return undefined;
-  return endRun(tx, settled === 'unknown' ? { ...ending, errorKind: 'unknown' } : ending);
+  return endRun(tx, settled === 'unknown' ? { ...ending, errorKind: 'unknown', cause: cutOff } : ending);
 });
 
 type Which = { readonly runId: string } | { readonly rootRunId: string; readonly only?: 'queued' } | { readonly runIds: readonly string[] };
@@ -97,7 +98,7 @@ export async function killWithin(tx: Tx, { which, endReason, errorKind, told, at
       await keepDone(tx, row, left, { errorKind, atMs });
       await abandonTurn(tx, { turnId: left.turnId, atMs });
     }
-    const said = { summary: null, resultText: null, resultRefJson: null, tainted: Number(left?.isTainted === true) };
+    const said = { cause: null, summary: null, resultText: null, resultRefJson: null, tainted: Number(left?.isTainted === true) };
     const closed = await endRun(tx, { runId: id, state: 'failed', endReason, errorKind, ...said, ...usageOf(left?.totals), atMs });
     if (closed !== undefined) ended.push(closed);
   }

@@ -48,6 +48,7 @@ function endOf(key: string): Omit<RunEnd, 'runId'> {
   return {
     conversationRef: `cv_${'x'.repeat(43)}`,
     tainted: false,
+    cause: null,
     text: failed ? '' : `said ${key.split('/').slice(1).join(' ')}`,
     completion: failed ? { endReason: 'failed', completedAtMs: 1, errorKind: 'server' } : { endReason: 'completed', completedAtMs: 1 },
     telemetry: { tokensUsedTotal: 10, costTotal: 0.001, finishReason: 'stop', stepsExecuted: 1, cacheReadTokens: 0, cacheWriteTokens: 0 },

@@ -1,4 +1,5 @@
 import type { Result } from '@gatehouse/contract';
+import { causeNote, withNotes } from '../render/notes.ts';
 import { shorten } from '../render/plain.ts';
 import { renderColumns, renderDuration, renderTable } from '../render/table.ts';
 
@@ -27,9 +28,9 @@ export function scheduleText(schedule: Job['schedule']): string {
   }
 }
 
-export function runTable({ runs }: Result<'cron.runs'>): string {
+export function runTable({ runs }: Result<'cron.runs'>, width?: number): string {
   if (runs.length === 0) return 'It has not run yet.';
-  return renderTable(
+  const table = renderTable(
     ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Gate', 'Why', 'Id'],
     runs.map(({ scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, wakeGate, executionId }) => [
       timeText(scheduledForMs),
@@ -43,6 +44,7 @@ export function runTable({ runs }: Result<'cron.runs'>): string {
       executionId,
     ]),
   );
+  return withNotes(table, runs.map(causeNote), width);
 }
 
 export function statusText(status: Result<'cron.status'>): string {

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
+import { widthOf } from '../render/notes.ts';
 import { plainText } from '../render/plain.ts';
 import { confirm } from './confirm.ts';
 import { jobTable, runTable, scheduleText, statusText } from './cron-text.ts';
@@ -115,7 +116,7 @@ export function addCronCommand(program: Command, io: Io): void {
     .action(async (job: string, { agent, limit, ...flags }: AgentFlags & { limit: number }) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('cron.runs', { jobName: job, limit, ...agentOf(agent) });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : runTable(listed));
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : runTable(listed, widthOf(io)));
     });
 
   withAgent(cron.command('status'))

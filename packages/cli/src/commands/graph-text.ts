@@ -1,5 +1,6 @@
 import type { Result } from '@gatehouse/contract';
 import { drawGraph } from '../render/graph-drawing.ts';
+import { causeNote, withNotes } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import type { GraphDefinition } from './graph-file.ts';
@@ -29,7 +30,7 @@ export function warningLines(warnings: Warnings): string[] {
   );
 }
 
-export function viewText(view: GraphView, nowMs: number): string {
+export function viewText(view: GraphView, nowMs: number, width?: number): string {
   const { graphId, label, status, cancelReason, startedAt, completedAt, rootRunId, stats, executionOrder, nodes } = view;
   const facts = renderColumns([
     ['graph', graphId],
@@ -43,9 +44,17 @@ export function viewText(view: GraphView, nowMs: number): string {
   ]);
   const rows = executionOrder.flatMap((id) => {
     const node = nodes[id];
-    return node === undefined ? [] : [nodeRow(id, node, nowMs)];
+    return node === undefined ? [] : [{ cells: nodeRow(id, node, nowMs), note: causeNote(node) }];
   });
-  const table = renderTable(['Node', 'Type', 'State', 'Took', 'Try', 'Says'], rows);
+  const nodeTable = renderTable(
+    ['Node', 'Type', 'State', 'Took', 'Try', 'Says'],
+    rows.map(({ cells }) => cells),
+  );
+  const table = withNotes(
+    nodeTable,
+    rows.map(({ note }) => note),
+    width,
+  );
   return [facts, '', table, ...executionOrder.flatMap((id) => questionLines(graphId, id, nodes[id]))].join('\n');
 }
 

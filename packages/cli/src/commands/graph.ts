@@ -4,6 +4,7 @@ import { connect } from '../connection/target.ts';
 import { exitCode } from '../exit-codes.ts';
 import { CliError, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
+import { widthOf } from '../render/notes.ts';
 import { plainText } from '../render/plain.ts';
 import { confirm } from './confirm.ts';
 import { followGraph, readGraph } from './graph-follow.ts';
@@ -104,7 +105,7 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
         ...(minutes !== undefined && { recentMinutes: minutes }),
       });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(found));
-      printLine(io.stdout, 'executionOrder' in found ? viewText(found, io.now()) : graphTable(found));
+      printLine(io.stdout, 'executionOrder' in found ? viewText(found, io.now(), widthOf(io)) : graphTable(found));
     });
 
   withConnection(graph.command('outputs <id>'))

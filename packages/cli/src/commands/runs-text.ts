@@ -1,4 +1,5 @@
 import type { Result } from '@gatehouse/contract';
+import { causeNote, withNotes } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { type Cell, renderBytes, renderColumns, renderDuration, renderTable, renderTime } from '../render/table.ts';
 
@@ -8,19 +9,35 @@ export type Waited = Result<'subagent.wait'>['results'][number];
 
 const taskLength = 50;
 
-/** Root runs with their sub-agents below them; sub-agents of other roots come last. */
-export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], nowMs: number): string {
+/** Root runs with their sub-agents below them; sub-agents of other roots come last. Causes are shortened to `width`. */
+export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], nowMs: number, width?: number): string {
   if (roots.length === 0 && runs.length === 0) return 'There are no runs.';
-  const rows: Cell[][] = [];
+  const rows: { readonly cells: Cell[]; readonly note: string | undefined }[] = [];
+  const addRuns = (some: readonly SubAgent[]) => {
+    for (const { prefix, run } of branches(some)) rows.push({ cells: runCells(prefix, run, nowMs), note: runNote(run) });
+  };
   const known = new Set(roots.map(({ rootRunId }) => rootRunId));
   for (const root of roots) {
-    rows.push(rootCells(root, nowMs));
-    rows.push(...branches(runs.filter(({ rootRunId }) => rootRunId === root.rootRunId)).map(({ prefix, run }) => runCells(prefix, run, nowMs)));
+    const own = runs.filter(({ rootRunId }) => rootRunId === root.rootRunId);
+    // The run below it says the same.
+    const isSaid = own.some((run) => runNote(run) !== undefined);
+    rows.push({ cells: rootCells(root, nowMs), note: isSaid ? undefined : causeNote(root) });
+    addRuns(own);
   }
-  const others = runs.filter(({ rootRunId }) => rootRunId === undefined || !known.has(rootRunId));
-  rows.push(...branches(others).map(({ prefix, run }) => runCells(prefix, run, nowMs)));
-  return renderTable(['Id', 'Agent', 'State', 'Took', 'Tokens', 'Cost', 'What'], rows);
+  addRuns(runs.filter(({ rootRunId }) => rootRunId === undefined || !known.has(rootRunId)));
+  const table = renderTable(
+    ['Id', 'Agent', 'State', 'Took', 'Tokens', 'Cost', 'What'],
+    rows.map(({ cells }) => cells),
+  );
+  return withNotes(
+    table,
+    rows.map(({ note }) => note),
+    width,
+  );
 }
+
+const runNote = ({ completion }: SubAgent): string | undefined =>
+  completion !== undefined && 'cause' in completion ? causeNote(completion) : undefined;
 
 function rootCells(root: RootRun, nowMs: number): Cell[] {
   const { open, completed, failed } = root.runs;
@@ -108,6 +125,7 @@ export function runText(run: SubAgent | undefined, waited: Waited | undefined, n
         ]),
     ...(completion === undefined ? [] : [['ended', `${completion.endReason}, ${renderTime(completion.completedAtMs)}`]]),
     ...(completion?.errorKind === undefined ? [] : [['error', completion.errorKind]]),
+    ...(completion !== undefined && 'cause' in completion && completion.cause !== undefined ? [['cause', completion.cause]] : []),
   ];
   return [renderColumns(facts), ...(record === undefined ? [] : ['', 'Task:', ...indented(record.task)]), ...resultLines(completion)].join('\n');
 }
@@ -118,6 +136,7 @@ export function waitedText(results: readonly Waited[]): string {
     .map(({ runId, status, completion }) =>
       [
         `${plainText(runId)}  ${completion === undefined ? status.replaceAll('_', ' ') : completion.endReason.replaceAll('_', ' ')}`,
+        ...(completion?.cause === undefined ? [] : [`  cause: ${plainText(completion.cause)}`]),
         ...resultLines(completion),
       ].join('\n'),
     )

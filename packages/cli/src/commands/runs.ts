@@ -7,6 +7,7 @@ import { connect } from '../connection/target.ts';
 import { exitCode } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
+import { widthOf } from '../render/notes.ts';
 import { plainText } from '../render/plain.ts';
 import { addBackgroundCommands } from './background.ts';
 import { confirm } from './confirm.ts';
@@ -56,7 +57,7 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
         const listed = subAgents.result.runs.filter(({ status }) => active !== true || status === 'running' || status === 'queued');
         if (flags.output === 'json') return printLine(io.stdout, JSON.stringify({ ...roots.result, subAgents: listed }));
         if (watch === true && io.stdout.isTTY === true) io.stdout.write('\x1b[2J\x1b[H');
-        printLine(io.stdout, runTree(roots.result.runs, listed, io.now()));
+        printLine(io.stdout, runTree(roots.result.runs, listed, io.now(), widthOf(io)));
       };
       if (watch !== true) return show();
       await untilInterrupted(io, setExit, async (signal) => {

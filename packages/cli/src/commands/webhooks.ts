@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
+import { causeNote, widthOf, withNotes } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import { addGroup } from './group.ts';
@@ -47,7 +48,7 @@ export function addWebhooksCommand(program: Command, io: Io): void {
         ...(state === undefined ? {} : { state }),
         ...(before === undefined ? {} : { before }),
       });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(page) : deliveryTable(page));
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(page) : deliveryTable(page, widthOf(io)));
     });
 
   withConnection(webhooks.command('replay <id>'))
@@ -118,9 +119,9 @@ function mappingTable({ enabled, path, webhooks }: Result<'webhooks.list'>): str
   return [...notes, table].join('\n');
 }
 
-function deliveryTable({ deliveries, hasMore }: Result<'webhooks.deliveries'>): string {
+function deliveryTable({ deliveries, hasMore }: Result<'webhooks.deliveries'>, width: number | undefined): string {
   if (deliveries.length === 0) return 'Nothing came in.';
-  const table = renderTable(
+  const rows = renderTable(
     ['Received', 'Mapping', 'State', 'Ended', 'Error', 'Message', 'Conversation', 'Id'],
     deliveries.map((one) => [
       renderTime(one.receivedAt),
@@ -133,6 +134,7 @@ function deliveryTable({ deliveries, hasMore }: Result<'webhooks.deliveries'>): 
       one.deliveryId,
     ]),
   );
+  const table = withNotes(rows, deliveries.map(causeNote), width);
   return hasMore ? `${table}\nThere are older ones: --before ${deliveries.at(-1)?.deliveryId ?? ''}` : table;
 }
 

@@ -20,7 +20,7 @@ import {
 } from '../shared/cron.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
-import { WorkWaiting } from '../shared/waiting.ts';
+import { FailureCause, WorkWaiting } from '../shared/waiting.ts';
 
 /** A job as `cron.list` shows it (json-rpc.md §2.3). */
 export const CronJob = z
@@ -54,7 +54,7 @@ export const CronRun = z
     reason: z.string().max(1000).optional().describe('One sentence for people: why it was skipped, failed or ended otherwise.'),
     wakeGate: CronGateVerdict.optional().describe('What the script before the model decided. Beyond the specification.'),
     counters: z.array(CronCounter).max(32).optional().describe('Of an `internal_action` that ended.'),
-    cause: z.string().optional().describe("Of a failure: the provider's own sentence, secrets redacted; for tokens with scope `admin` only."),
+    cause: FailureCause.optional(),
     waiting: WorkWaiting.optional().describe('Of a run that waits.'),
   })
   .meta({ id: 'CronRun' });

@@ -4,6 +4,7 @@ import { pageParams, pageResult } from '../shared/paging.ts';
 import { AgentId, ConversationRef } from '../shared/session.ts';
 import { RootRunId } from '../shared/sub-agent.ts';
 import { EpochMs, TurnOrigin } from '../shared/turn.ts';
+import { FailureCause } from '../shared/waiting.ts';
 
 const rootRunId = 'root-turn-tn_00000000-0000-7000-8000-000000000001';
 
@@ -28,6 +29,7 @@ export const RootRun = z
     graphs: z.int().min(0).describe('Graphs that belong to it.'),
     tokens: z.int().min(0),
     cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is not known.'),
+    cause: FailureCause.optional().describe('Why the last of its sub-agents that failed did so; for tokens with scope `admin` only.'),
   })
   .meta({ id: 'RootRun' });
 export type RootRun = z.output<typeof RootRun>;

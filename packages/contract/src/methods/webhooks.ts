@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { method } from '../method.ts';
 import { AgentId, ConversationRef, PrintedSessionKey } from '../shared/session.ts';
 import { EpochMs, FinishReason } from '../shared/turn.ts';
-import { WorkWaiting } from '../shared/waiting.ts';
+import { FailureCause, WorkWaiting } from '../shared/waiting.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from '../shared/webhook.ts';
 
 const MappingId = z.string().min(1).max(160).describe('Id of a mapping of the configuration, of a preset, or `webhook` for the strict route.');
@@ -41,7 +41,7 @@ export const WebhookDelivery = z
     turnId: z.string().nullable(),
     finishReason: FinishReason.nullable(),
     errorKind: z.string().nullable(),
-    cause: z.string().optional().describe("Of a failure: the provider's own sentence, secrets redacted."),
+    cause: FailureCause.optional(),
     waiting: WorkWaiting.optional().describe('Of a delivery that waits for its model provider.'),
   })
   .meta({ id: 'WebhookDelivery' });

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { AgentId, ConversationRef } from './session.ts';
 import { EpochMs, FinishReason } from './turn.ts';
+import { FailureCause } from './waiting.ts';
 
 export const SubAgentRunId = z
   .string()
@@ -47,6 +48,7 @@ export const SubAgentCompletion = z
     ...completionBase,
     summary: z.string().max(maxSummaryCharacters).optional(),
     resultRef: ResultRef.optional(),
+    cause: FailureCause.optional(),
   })
   .meta({ id: 'SubAgentCompletion' });
 export type SubAgentCompletion = z.output<typeof SubAgentCompletion>;

@@ -24,6 +24,8 @@ export interface RootLeave {
   readonly rootRunId: string;
   readonly piece: RootPiece;
   readonly failed: boolean;
+  /** Of a failure, for owners. */
+  readonly cause?: string | null;
   readonly tokens: number;
   /** In 1e-9 US dollars; null when the price of a call is not known. */
   readonly costNano: number | null;

@@ -21,6 +21,7 @@ export interface RootRow {
   readonly tokens: number;
   readonly nano: number;
   readonly unpriced: number;
+  readonly cause: string | null;
 }
 
 interface Page {
@@ -67,6 +68,7 @@ export const listRoots = operation(
           sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
           sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
           'unpriced',
+          'cause',
         ])
         .orderBy('started_at_ms', 'desc')
         .orderBy('id', 'desc')

@@ -144,7 +144,7 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
         offset: Math.max(0, offset - plain.length),
         limit: limit - live.length,
       });
-      const runs = [...live, ...rows.map(shown)];
+      const runs = [...live, ...rows.map((row) => shown(row, isAdmin(call)))];
       return { runs, total: plain.length + total, offset, limit, hasMore: offset + runs.length < plain.length + total };
     },
   };
@@ -159,7 +159,7 @@ function remember(ids: Set<string>, id: string): void {
   if (ids.size > maxRemembered && oldest !== undefined) ids.delete(oldest);
 }
 
-function shown(row: RootRow) {
+function shown(row: RootRow, isWhole: boolean) {
   const { rootRunId, agentId, origin, conversationRef, profile, state, startedAt, heartbeatAt, endedAt, tokens, nano, unpriced } = row;
   const isEvicted = row.evicted === 1;
   return {
@@ -177,5 +177,6 @@ function shown(row: RootRow) {
     graphs: row.graphs,
     tokens,
     cost: unpriced > 0 ? null : nano / 1e9,
+    ...(isWhole && row.cause !== null && { cause: row.cause }),
   };
 }

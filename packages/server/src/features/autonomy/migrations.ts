@@ -54,4 +54,5 @@ export const autonomyMigrations: readonly Migration[] = [
       `CREATE INDEX lease_by_end ON lease (ended_at_ms) WHERE ended_at_ms IS NOT NULL`,
     ],
   },
+  { id: '117-root-run-cause', up: [`ALTER TABLE root_run ADD COLUMN cause TEXT`] },
 ];

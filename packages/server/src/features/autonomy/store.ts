@@ -87,6 +87,7 @@ interface Leaving extends Pieces {
   readonly tokens: number;
   readonly nano: number;
   readonly unpriced: number;
+  readonly cause: string | null;
 }
 
 const leave = query<Leaving>(({ db, sql, p }) =>
@@ -102,6 +103,7 @@ const leave = query<Leaving>(({ db, sql, p }) =>
       ended_tokens: sql`ended_tokens + ${p('tokens')}`,
       ended_nano: sql`ended_nano + ${p('nano')}`,
       unpriced: sql`unpriced + ${p('unpriced')}`,
+      cause: sql`coalesce(${p('cause')}, cause)`,
     })
     .where('id', '=', p('id')),
 );
@@ -116,7 +118,7 @@ const endWhenEmpty = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
 );
 
 /** A piece of work has ended, in the transaction that ends it: to be called exactly once for each `enterRoot`. The last one ends the root. */
-export async function leaveRoot(tx: Tx, { rootRunId: id, piece, failed, tokens, costNano, atMs }: RootLeave): Promise<void> {
+export async function leaveRoot(tx: Tx, { rootRunId: id, piece, failed, cause = null, tokens, costNano, atMs }: RootLeave): Promise<void> {
   const pieces = one(piece);
   const completed = failed ? 0 : 1;
   await tx.run(leave, {
@@ -128,6 +130,7 @@ export async function leaveRoot(tx: Tx, { rootRunId: id, piece, failed, tokens, 
     tokens,
     nano: costNano ?? 0,
     unpriced: Number(costNano === null),
+    cause,
   });
   await tx.run(endWhenEmpty, { id, atMs });
 }

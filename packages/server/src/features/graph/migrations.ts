@@ -68,4 +68,5 @@ export const graphMigrations: readonly Migration[] = [
   { id: '052-graph-waited', up: [`ALTER TABLE graph_run ADD COLUMN waited_ms INTEGER NOT NULL DEFAULT 0`] },
   // What ran before provenance was known counts as text from outside.
   { id: '063-graph-node-taint', up: [`ALTER TABLE graph_node ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
+  { id: '116-graph-node-cause', up: [`ALTER TABLE graph_node ADD COLUMN cause TEXT`] },
 ];

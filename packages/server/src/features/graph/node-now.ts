@@ -14,6 +14,8 @@ export interface NodeNow {
   done: (readonly Said[])[];
   output: string | null;
   error: string | null;
+  /** Why its last run that failed did so; null once it has completed. */
+  cause: string | null;
   partial: boolean;
   /** A run of it had read text from outside: what it says is such text for others. */
   tainted: boolean;
@@ -32,7 +34,7 @@ export interface NodeNow {
 }
 
 export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
-  const { state, attempt, runId, output, error, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = row;
+  const { state, attempt, runId, output, error, cause, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = row;
   return {
     spec,
     state,
@@ -40,6 +42,7 @@ export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
     runId,
     output,
     error,
+    cause,
     answer,
     answerText,
     tokens,
@@ -57,7 +60,7 @@ export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
 }
 
 export function changeOf(node: NodeNow): NodeChange {
-  const { spec, state, attempt, runId, output, error, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = node;
+  const { spec, state, attempt, runId, output, error, cause, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = node;
   // What the steps gave is of no use once the node has its output.
   const steps: Done = endedAtMs === null ? node.done : [];
   return {
@@ -67,6 +70,7 @@ export function changeOf(node: NodeNow): NodeChange {
     runId,
     output,
     error,
+    cause,
     tokens,
     costNano,
     startedAtMs,

@@ -59,6 +59,8 @@ export interface NodeRow {
   readonly stepsJson: string;
   readonly output: string | null;
   readonly error: string | null;
+  /** Why its run failed, for owners: the sentence of `SubAgentCompletion`. */
+  readonly cause: string | null;
   readonly partial: number;
   /** 1: a run of it had read text from outside. */
   readonly tainted: number;

@@ -1,6 +1,6 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
-import { type CallContext, ownerOf } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../kernel/call-context.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { SubagentsApi } from '../subagents/api.ts';
 import { readApproval } from './approval-words.ts';
@@ -39,7 +39,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
     'graph.status': async ({ graphId, recentMinutes = recentDefault }, call) => {
       if (graphId !== undefined) {
         const graph = await found(graphId, call);
-        return graphView(graph, runner.liveOf(graph.row.id));
+        return graphView(graph, runner.liveOf(graph.row.id), isAdmin(call));
       }
       const rows = await db.read(recentGraphs, { ...reachOf(call), sinceMs: clock.now() - recentMinutes * 60_000 });
       const { active, max, queued } = subagents.counts();

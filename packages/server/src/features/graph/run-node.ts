@@ -75,7 +75,8 @@ export async function runNode(node: NodeNow, host: NodeHost): Promise<void> {
     }
     const { state, output = null, partial = false } = end;
     const kept = output === null ? null : headOf(output, maxOutput);
-    Object.assign(node, { state, output: kept, error, partial, endedAtMs: host.clock.now(), deadlineMs: null, progress: undefined });
+    const cause = state === 'failed' ? node.cause : null;
+    Object.assign(node, { state, output: kept, error, cause, partial, endedAtMs: host.clock.now(), deadlineMs: null, progress: undefined });
     const saved = host.save([node], host.messagesOf(node));
     // What waits for it begins in the same commit.
     host.over();
@@ -194,6 +195,7 @@ async function runOne(
     node.costNano += Math.round((cost ?? 0) * 1e9);
     node.unpriced ||= cost === null;
     node.tainted ||= end.tainted;
+    node.cause = end.cause ?? node.cause;
     return saidOf(end);
   } catch (error) {
     // Neither what is left to another process nor a daemon that stops says anything of the node.

@@ -36,6 +36,7 @@ const nodeColumns = [
   'steps_json as stepsJson',
   'output',
   'error',
+  'cause',
   'partial',
   'tainted',
   'answer',
@@ -164,6 +165,7 @@ export interface NodeChange extends Pick<
   | 'stepsJson'
   | 'output'
   | 'error'
+  | 'cause'
   | 'partial'
   | 'tainted'
   | 'tokens'
@@ -184,6 +186,7 @@ const changeNode = query<NodeChange & { graphId: string }>(({ db, sql, p }) =>
       steps_json: p('stepsJson'),
       output: p('output'),
       error: p('error'),
+      cause: p('cause'),
       partial: p('partial'),
       tainted: p('tainted'),
       tokens: p('tokens'),
@@ -226,6 +229,7 @@ export async function changeNodes(tx: Tx, graphId: string, changes: readonly Nod
       stepsJson,
       output,
       error,
+      cause,
       partial,
       tainted,
       tokens,
@@ -236,7 +240,7 @@ export async function changeNodes(tx: Tx, graphId: string, changes: readonly Nod
       endedAtMs,
     } = change;
     const numbers = { attempt, partial, tainted, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs };
-    await tx.run(changeNode, { graphId, nodeId, state, runId, stepsJson, output, error, ...numbers });
+    await tx.run(changeNode, { graphId, nodeId, state, runId, stepsJson, output, error, cause, ...numbers });
   }
   return true;
 }

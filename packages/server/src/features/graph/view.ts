@@ -28,8 +28,8 @@ export function waiting(live: LiveGraph | undefined): { waitsForAnswer?: true } 
   return live?.waitsForAnswer === true ? { waitsForAnswer: true } : {};
 }
 
-/** How a graph stands: its rows, and what only the process that runs it knows. */
-export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefined): GraphView {
+/** How a graph stands: its rows, and what only the process that runs it knows; causes of failures for owners. */
+export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefined, isOwner: boolean): GraphView {
   const spec = specOf(row);
   const types = new Map(spec.nodes.map(({ id, work }) => [id, work?.type]));
   // A graph that was loaded and not started has no rows of nodes.
@@ -43,7 +43,7 @@ export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefine
     ...(row.cancelReason !== null && { cancelReason: row.cancelReason }),
     executionOrder: spec.nodes.map(({ id }) => id),
     edges: spec.nodes.flatMap(({ id, dependsOn }) => dependsOn.map((from) => ({ from, to: id }))),
-    nodes: Object.fromEntries(rows.map((node) => [node.nodeId, nodeView(node, types.get(node.nodeId), live)])),
+    nodes: Object.fromEntries(rows.map((node) => [node.nodeId, nodeView(node, types.get(node.nodeId), live, isOwner)])),
     stats: {
       total: row.nodeCount,
       completed: count('completed'),
@@ -57,17 +57,18 @@ export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefine
   };
 }
 
-function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | undefined): NodeView {
+function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | undefined, isOwner: boolean): NodeView {
   const now = live?.nodes.get(node.nodeId);
   const runId = now?.runId ?? node.runId;
   const question = live?.questionOf(node.nodeId);
-  const { state, output, error, attempt, partial, answer, startedAtMs, endedAtMs } = node;
+  const { state, output, error, cause, attempt, partial, answer, startedAtMs, endedAtMs } = node;
   return {
     status: state,
     ...(type !== undefined && { type_id: type }),
     ...(runId !== null && { runId }),
     ...(output !== null && { output: headOf(output, shownCharacters) }),
     ...(error !== null && { error }),
+    ...(isOwner && cause !== null && { cause }),
     ...(now?.progress !== undefined && !isOver(state) && { progress: now.progress }),
     ...(startedAtMs !== null && { attempt }),
     ...(partial === 1 && { partial: true }),

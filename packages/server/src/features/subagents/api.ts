@@ -13,6 +13,8 @@ export interface RunEnding {
   readonly state: 'completed' | 'failed';
   readonly endReason: SubAgentEndReason;
   readonly errorKind: string | null;
+  /** Why it failed, for owners: the provider's own sentence, or ours. */
+  readonly cause: string | null;
   readonly summary: string | null;
   /** What it said, bounded. */
   readonly resultText: string | null;
@@ -68,6 +70,8 @@ export interface RunEnd {
   readonly conversationRef: string;
   readonly completion: z.output<typeof SubAgentCompletion>;
   readonly telemetry: z.output<typeof SubAgentTelemetry> | undefined;
+  /** Of a failure; for owners only. */
+  readonly cause: string | null;
   /** At most `graphMaxResultLength` characters; partial when it was ended early. */
   readonly text: string;
   /** It had read text from outside: for others, `text` is such text. */

@@ -12,6 +12,7 @@ import type { TurnOutcome } from '../turns/api.ts';
 import type { RunEnding } from './api.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import { headOf } from '../../kernel/cut-text.ts';
+import { readOptions } from './options.ts';
 import { detectResult, keepEnds } from './result.ts';
 import type { RunRow } from './row.ts';
 
@@ -30,6 +31,8 @@ export const maxResultCharacters = 65_536;
 export const maxInlineCharacters = 16_000;
 const maxPreview = 4096;
 const summaryTokens = 400;
+/** Of the sentence that says why a run failed. */
+const maxCause = 1000;
 /** Of a result that a model is asked to condense. */
 const maxCondensed = 200_000;
 
@@ -58,6 +61,7 @@ export async function conclude(
       state: 'failed',
       endReason: stopped === 'watchdog' ? 'watchdog_timeout' : 'failed',
       errorKind: stopped === 'watchdog' ? 'watchdog_timeout' : headOf(outcome.failure?.kind ?? outcome.finishReason, 64),
+      cause: stopped === 'watchdog' ? overTime(row) : causeOf(outcome),
       summary: text === null ? null : keepEnds(text, maxSummaryCharacters),
       resultText: text === null ? null : keepEnds(text, maxResultCharacters),
       resultRefJson: null,
@@ -70,6 +74,7 @@ export async function conclude(
     state: 'completed',
     endReason: 'completed',
     errorKind: null,
+    cause: null,
     summary: text === null ? null : await summarise(deps, row, text, as.signal),
     resultText: text === null ? null : keepEnds(text, maxResultCharacters),
     resultRefJson: ref === null ? null : JSON.stringify(ref),
@@ -78,16 +83,25 @@ export async function conclude(
   };
 }
 
+/** Why a turn failed, for owners. */
+const causeOf = ({ failure: failed, finishReason }: TurnOutcome): string =>
+  headOf(failed?.cause ?? failed?.message ?? `The turn ended with ${finishReason}`, maxCause);
+
+/** Why the watchdog ended a run. */
+export const overTime = (row: Pick<RunRow, 'optionsJson'>): string =>
+  `It did not end within its ${Math.round(readOptions(row.optionsJson).timeoutMs / 1000)} s`;
+
 /** The end of a run without a turn that tells of it. */
 export function failure(
   runId: string,
-  how: { readonly endReason?: RunEnding['endReason']; readonly errorKind: string; readonly atMs: number },
+  how: { readonly endReason?: RunEnding['endReason']; readonly errorKind: string; readonly cause: string; readonly atMs: number },
 ): RunEnding {
   return {
     runId,
     state: 'failed',
     endReason: how.endReason ?? 'failed',
     errorKind: headOf(how.errorKind, 64),
+    cause: headOf(how.cause, maxCause),
     summary: null,
     resultText: null,
     resultRefJson: null,

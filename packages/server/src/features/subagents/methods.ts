@@ -9,11 +9,11 @@ import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import type { SpawnGate } from './gate.ts';
 import { findRuns, listRuns } from './list-store.ts';
-import { isRequester, notRunning, reachOf, readsResult, unknownRun } from './reach.ts';
+import { isRequester, notRunning, reachOf, unknownRun } from './reach.ts';
 import { isEnded, type RunRow } from './row.ts';
 import type { createSpawn } from './spawn.ts';
 import type { createSteer } from './steer.ts';
-import { completionFacts, completionOf, factsOf, recordOf, runtimeOf, telemetryOf } from './view.ts';
+import { completionFor, factsOf, recordOf, runtimeOf, telemetryOf } from './view.ts';
 import type { createWait } from './wait.ts';
 
 export type SubagentMethods = HandlersOf<
@@ -63,7 +63,7 @@ export function createSubagentMethods(deps: MethodDeps): SubagentMethods {
       if (row.state === 'queued') return { status: 'queued', ...base, queuedAt: row.queuedAtMs };
       const startedAt = row.startedAtMs ?? row.queuedAtMs;
       if (row.state === 'running') return { status: 'running', ...base, startedAt, queuedAt: row.queuedAtMs };
-      const completion = readsResult(row, call) ? completionOf(row) : completionFacts(row);
+      const completion = completionFor(row, call);
       if (completion === undefined) throw unknownRun(runId);
       const telemetry = telemetryOf(row);
       return { status: row.state, ...base, startedAt, completion, ...(telemetry !== undefined && { telemetry }) };

@@ -75,4 +75,5 @@ export const subagentMigrations: readonly Migration[] = [
   },
   // What ran before provenance was known counts as text from outside.
   { id: '062-sub-agent-taint', up: [`ALTER TABLE sub_agent_run ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
+  { id: '115-sub-agent-cause', up: [`ALTER TABLE sub_agent_run ADD COLUMN cause TEXT`] },
 ];

@@ -38,6 +38,8 @@ export interface RunRow {
   readonly endedAtMs: number | null;
   readonly endReason: SubAgentEndReason | null;
   readonly errorKind: string | null;
+  /** Why it failed, for owners: the provider's own sentence, or ours. */
+  readonly cause: string | null;
   readonly summary: string | null;
   readonly resultText: string | null;
   readonly resultRefJson: string | null;
@@ -85,6 +87,7 @@ export const runColumns = [
   'ended_at_ms as endedAtMs',
   'end_reason as endReason',
   'error_kind as errorKind',
+  'cause',
   'summary',
   'result_text as resultText',
   'result_ref_json as resultRefJson',
@@ -115,6 +118,7 @@ const unbegun = {
   endedAtMs: null,
   endReason: null,
   errorKind: null,
+  cause: null,
   summary: null,
   resultText: null,
   resultRefJson: null,

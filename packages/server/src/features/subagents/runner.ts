@@ -7,11 +7,12 @@ import type { Operation } from '../../kernel/db/operation.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
+import { givenUp } from '../durable/given-up.ts';
 import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import type { Accepted, RunAcceptance, RunBegin } from './acceptance.ts';
 import type { RunEnding } from './api.ts';
-import { conclude, type ConcludeDeps, failure } from './conclude.ts';
+import { conclude, type ConcludeDeps, failure, overTime } from './conclude.ts';
 import { LiveRun } from './live-run.ts';
 import { authorityOf, boundsOf, readOptions } from './options.ts';
 import { Places } from './places.ts';
@@ -50,6 +51,8 @@ const RunWork = z.strictObject({ runId: z.string() });
 export const runLimits = { concurrency: 1000, maxAttempts: 4 };
 const passing: ReadonlySet<string> = new Set(['rate_limited', 'unavailable', 'conflict', 'timeout']);
 const retryMs = ({ attempts }: WorkItem) => 1000 * 2 ** attempts;
+const queueTimeout = 'No place became free in time (`security.agentToAgent.subagentContext.queueTimeoutMs`)';
+const authorityGone = 'The token that asked for it is gone, or may not use the agent any more';
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
 
 export interface Runner {
@@ -113,11 +116,14 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (live.stopped === 'killed') return 'settled';
       if (signal.aborted) throw error;
       if (live.stopped === 'watchdog')
-        return await end(item, failure(runId, { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout', atMs: clock.now() }));
-      if (live.stopped === 'queue_timeout') return await end(item, failure(runId, { errorKind: 'queue_timeout', atMs: clock.now() }));
+        return await end(
+          item,
+          failure(runId, { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout', cause: overTime(row), atMs: clock.now() }),
+        );
+      if (live.stopped === 'queue_timeout') return await end(item, failure(runId, { errorKind: 'queue_timeout', cause: queueTimeout, atMs: clock.now() }));
       if (!(error instanceof AppError)) throw error;
       if (passing.has(error.code)) return { retryAfterMs: retryMs(item), errorKind: error.code };
-      return await end(item, failure(runId, { errorKind: error.code, atMs: clock.now() }));
+      return await end(item, failure(runId, { errorKind: error.code, cause: error.message, atMs: clock.now() }));
     } finally {
       live.place?.leave();
       lives.delete(runId);
@@ -169,7 +175,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   ): Promise<WorkOutcome> {
     const identity = identityOf(row);
     if (identity === undefined || identity.agents?.includes(row.agentId) === false)
-      return end(item, failure(row.id, { errorKind: 'authority', atMs: clock.now() }));
+      return end(item, failure(row.id, { errorKind: 'authority', cause: authorityGone, atMs: clock.now() }));
     const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
     const { model } = options;
     const authority = authorityOf(options);
@@ -248,7 +254,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     handler,
     async gaveUp(item, errorKind) {
       const { runId } = RunWork.parse(item.payload);
-      await end(item, failure(runId, { errorKind, atMs: clock.now() }));
+      await end(item, failure(runId, { errorKind, cause: givenUp(item, errorKind), atMs: clock.now() }));
     },
     ended,
     live: (runId) => lives.get(runId),

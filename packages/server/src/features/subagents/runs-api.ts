@@ -95,6 +95,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
       conversationRef: row.conversationRef,
       completion,
       telemetry: telemetryOf(row),
+      cause: row.cause,
       text: headOf(row.resultText ?? '', config.graphMaxResultLength),
       tainted: row.tainted === 1,
     };

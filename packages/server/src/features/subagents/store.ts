@@ -30,6 +30,7 @@ const insert = query<RunRow>(({ db, p }) =>
     ended_at_ms: p('endedAtMs'),
     end_reason: p('endReason'),
     error_kind: p('errorKind'),
+    cause: p('cause'),
     summary: p('summary'),
     result_text: p('resultText'),
     result_ref_json: p('resultRefJson'),
@@ -100,6 +101,7 @@ export interface RunClosing {
   readonly state: Extract<SubAgentState, 'completed' | 'failed'>;
   readonly endReason: SubAgentEndReason;
   readonly errorKind: string | null;
+  readonly cause: string | null;
   readonly summary: string | null;
   readonly resultText: string | null;
   readonly resultRefJson: string | null;
@@ -115,6 +117,7 @@ const close = query<RunClosing, RunRow>(({ db, sql, p }) =>
       state: p('state'),
       end_reason: p('endReason'),
       error_kind: p('errorKind'),
+      cause: p('cause'),
       summary: p('summary'),
       result_text: p('resultText'),
       result_ref_json: p('resultRefJson'),
@@ -130,8 +133,8 @@ const close = query<RunClosing, RunRow>(({ db, sql, p }) =>
 
 /** The one write that ends a run; gives its row, undefined when it had ended before. Part of `endRun`. */
 export async function closeRun(tx: Tx, closing: RunClosing): Promise<RunRow | undefined> {
-  const { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, tainted, atMs } = closing;
-  return (await tx.all(close, { id, state, endReason, errorKind, summary, resultText, resultRefJson, telemetryJson, tainted, atMs }))[0];
+  const { id, state, endReason, errorKind, cause, summary, resultText, resultRefJson, telemetryJson, tainted, atMs } = closing;
+  return (await tx.all(close, { id, state, endReason, errorKind, cause, summary, resultText, resultRefJson, telemetryJson, tainted, atMs }))[0];
 }
 
 const childrenOf = query<{ id: string }, { id: string }>(({ db, p }) =>

@@ -7,8 +7,10 @@ import {
   SubAgentTelemetry,
 } from '@gatehouse/contract';
 import type * as z from 'zod';
+import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import { parseJson } from '../../kernel/json.ts';
 import { readOptions } from './options.ts';
+import { readsResult } from './reach.ts';
 import { isEnded, type RunRow } from './row.ts';
 
 /** How a run ended, with what it said; undefined while it has not. */
@@ -20,6 +22,12 @@ export function completionOf(row: RunRow): SubAgentCompletion | undefined {
     ...(row.summary !== null && { summary: row.summary }),
     ...(row.resultRefJson !== null && { resultRef: ResultRef.parse(parseJson(row.resultRefJson)) }),
   };
+}
+
+/** The same as a caller may see it: the cause of a failure is for admins. */
+export function completionFor(row: RunRow, call: CallContext): SubAgentCompletion | undefined {
+  const completion = readsResult(row, call) ? completionOf(row) : completionFacts(row);
+  return completion === undefined || row.cause === null || !isAdmin(call) ? completion : { ...completion, cause: row.cause };
 }
 
 /** The same without anything that the run said. */
@@ -54,7 +62,8 @@ export function factsOf(row: RunRow): z.output<typeof SubAgentFacts> {
 }
 
 export function recordOf(row: RunRow, nowMs: number): SubAgentRecord {
-  const completion = completionOf(row);
+  const facts = completionOf(row);
+  const completion = facts === undefined || row.cause === null ? facts : { ...facts, cause: row.cause };
   const telemetry = telemetryOf(row);
   const { model } = readOptions(row.optionsJson);
   return {

@@ -4,9 +4,9 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import { findRuns, listRuns } from './list-store.ts';
 import { markSeen } from './news-store.ts';
-import { reachOf, readsResult } from './reach.ts';
+import { reachOf } from './reach.ts';
 import { isEnded, type RunRow } from './row.ts';
-import { completionFacts, completionOf } from './view.ts';
+import { completionFor } from './view.ts';
 import type { Waiters } from './waiters.ts';
 
 /** Runs that are waited for at once. */
@@ -88,7 +88,7 @@ export function createWait({ db, clock, waiters, stopping, lend }: WaitDeps) {
 
 function answerOf(runId: string, row: RunRow | undefined, isCancelled: boolean, call: CallContext): Answer {
   if (row === undefined) return { runId, status: 'denied_unknown' };
-  const completion = readsResult(row, call) ? completionOf(row) : completionFacts(row);
+  const completion = completionFor(row, call);
   if (completion !== undefined) return { runId, status: 'completed', completion };
   return { runId, status: isCancelled ? 'cancelled' : 'timeout' };
 }

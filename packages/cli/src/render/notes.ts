@@ -1,0 +1,39 @@
+import type { Result } from '@gatehouse/contract';
+import type { Io } from '../io.ts';
+import { plainText, shorten } from './plain.ts';
+import { renderTime } from './table.ts';
+
+type Waiting = NonNullable<Result<'cron.runs'>['runs'][number]['waiting']>;
+
+const indent = '    ';
+const waitsFor: Readonly<Record<Waiting['kind'], string>> = {
+  provider: 'its model provider',
+  approval: 'an approval',
+  agent: 'its agent, which is suspended',
+};
+
+/** Returns why something failed, or what it waits for; undefined when neither is known. */
+export function causeNote({ cause, waiting }: { readonly cause?: string | undefined; readonly waiting?: Waiting | undefined }): string | undefined {
+  if (cause !== undefined) return `cause: ${cause}`;
+  if (waiting === undefined) return undefined;
+  const { kind, untilMs, approvalId, cause: why } = waiting;
+  const what = approvalId === undefined ? waitsFor[kind] : `${waitsFor[kind]} (${approvalId})`;
+  return `waits for ${what} until ${renderTime(untilMs)}${why === undefined ? '' : `: ${why}`}`;
+}
+
+/** Returns the columns of a terminal; undefined where the output is not one, and nothing is shortened. */
+export function widthOf({ stdout }: Pick<Io, 'stdout'>): number | undefined {
+  return stdout.isTTY === true && stdout.columns !== undefined && stdout.columns > 0 ? stdout.columns : undefined;
+}
+
+/** Adds a line below each row of a table that has a note, shortened to `width`. */
+export function withNotes(table: string, notes: readonly (string | undefined)[], width: number | undefined): string {
+  const [head = '', ...rows] = table.split('\n');
+  const lines = rows.flatMap((row, at) => {
+    const note = notes[at];
+    if (note === undefined) return [row];
+    const line = `${indent}${plainText(note)}`;
+    return [row, width === undefined ? line : shorten(line, width)];
+  });
+  return [head, ...lines].join('\n');
+}
