@@ -36,8 +36,12 @@ export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], no
   );
 }
 
-const runNote = ({ completion }: SubAgent): string | undefined =>
-  completion !== undefined && 'cause' in completion ? causeNote(completion) : undefined;
+const runNote = ({ completion }: SubAgent): string | undefined => causeNote({ cause: causeIn(completion) });
+
+/** Why a run failed; only admins are told. */
+function causeIn(completion: Waited['completion'] | SubAgent['completion']): string | undefined {
+  return completion !== undefined && 'cause' in completion ? completion.cause : undefined;
+}
 
 function rootCells(root: RootRun, nowMs: number): Cell[] {
   const { open, completed, failed } = root.runs;
@@ -103,6 +107,7 @@ export function runText(run: SubAgent | undefined, waited: Waited | undefined, n
   const completion = waited?.completion ?? run?.completion;
   const record = run !== undefined && 'task' in run ? run : undefined;
   const telemetry = record?.telemetry;
+  const cause = causeIn(completion);
   const facts: (readonly Cell[])[] = [
     ['run', run?.runId ?? waited?.runId],
     ...(run === undefined
@@ -125,7 +130,7 @@ export function runText(run: SubAgent | undefined, waited: Waited | undefined, n
         ]),
     ...(completion === undefined ? [] : [['ended', `${completion.endReason}, ${renderTime(completion.completedAtMs)}`]]),
     ...(completion?.errorKind === undefined ? [] : [['error', completion.errorKind]]),
-    ...(completion !== undefined && 'cause' in completion && completion.cause !== undefined ? [['cause', completion.cause]] : []),
+    ...(cause === undefined ? [] : [['cause', cause]]),
   ];
   return [renderColumns(facts), ...(record === undefined ? [] : ['', 'Task:', ...indented(record.task)]), ...resultLines(completion)].join('\n');
 }

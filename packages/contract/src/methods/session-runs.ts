@@ -113,7 +113,8 @@ export const sessionRuns = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Tells how a sub-agent run stands; unknown and foreign ids get the same answer.',
-    description: 'A token is told `summary` and `resultRef` of runs of its own principal, an admin those of all, with the `cause` of a failure; agents see `endReason`, `completedAtMs` and `errorKind` only.',
+    description:
+      'A token is told `summary` and `resultRef` of runs of its own principal, an admin those of all, with the `cause` of a failure; agents see `endReason`, `completedAtMs` and `errorKind` only.',
     params: z.strictObject({ runId: z.string().min(1).max(256) }),
     result: z.discriminatedUnion('status', [
       z.strictObject({ status: z.literal('queued'), ...base, queuedAt: EpochMs }),

@@ -2,7 +2,10 @@ import * as z from 'zod';
 import { EpochMs } from './turn.ts';
 
 /** Why something failed, in one sentence: that of the model provider where it was at fault, else that of the gateway. */
-export const FailureCause = z.string().max(1000).describe("Of a failure, why, in one sentence: the provider's own, secrets redacted, or the gateway's; for tokens with scope `admin` only.");
+export const FailureCause = z
+  .string()
+  .max(1000)
+  .describe("Of a failure, why, in one sentence: the provider's own, secrets redacted, or the gateway's; for tokens with scope `admin` only.");
 
 /** What accepted work waits for, without using an attempt. */
 export const WorkWaiting = z

@@ -120,7 +120,8 @@ export function createRunner(deps: RunnerDeps): Runner {
           item,
           failure(runId, { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout', cause: overTime(row), atMs: clock.now() }),
         );
-      if (live.stopped === 'queue_timeout') return await end(item, failure(runId, { errorKind: 'queue_timeout', cause: queueTimeout, atMs: clock.now() }));
+      if (live.stopped === 'queue_timeout')
+        return await end(item, failure(runId, { errorKind: 'queue_timeout', cause: queueTimeout, atMs: clock.now() }));
       if (!(error instanceof AppError)) throw error;
       if (passing.has(error.code)) return { retryAfterMs: retryMs(item), errorKind: error.code };
       return await end(item, failure(runId, { errorKind: error.code, cause: error.message, atMs: clock.now() }));
