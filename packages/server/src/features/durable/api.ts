@@ -107,9 +107,10 @@ export interface WorkLimits {
   readonly handlesSuspension?: true;
   /**
    * Called for work that is given up without its handler, so that the feature can write down what became of it; it may
-   * settle the item in the same transaction. `errorKind` is that of the last try, or `too_many_resumes`.
+   * settle the item in the same transaction. `errorKind` is that of the last try, `too_many_resumes`, or `deleted`; `cause` says it in a
+   * sentence for owners.
    */
-  readonly gaveUp?: (item: WorkItem, errorKind: string) => Promise<void>;
+  readonly gaveUp?: (item: WorkItem, errorKind: string, cause: string) => Promise<void>;
 }
 
 export interface DurableWork {

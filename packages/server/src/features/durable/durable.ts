@@ -4,6 +4,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome, WorkWait } from './api.ts';
+import { givenUp } from './given-up.ts';
 import {
   claimWork,
   nextWorkAt,
@@ -190,7 +191,7 @@ export function createDurable(deps: DurableDeps): Durable {
   async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<boolean> {
     log.error({ workId: item.id, kind: item.kind, attempts: item.attempts, resumes: item.resumes, errorKind }, 'A piece of work is given up');
     try {
-      await limits.gaveUp?.(item, errorKind);
+      await limits.gaveUp?.(item, errorKind, givenUp(item, errorKind));
     } finally {
       // Without effect when the feature settled it.
       await db.write(endWork, { ...claimOf(item), state: 'failed', errorKind, atMs: clock.now() });

@@ -7,7 +7,6 @@ import type { Operation } from '../../kernel/db/operation.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
-import { givenUp } from '../durable/given-up.ts';
 import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import type { Accepted, RunAcceptance, RunBegin } from './acceptance.ts';
@@ -59,7 +58,7 @@ export interface Runner {
   /** Stores a run; it begins at once when there is a place, and in its turn otherwise. `isNewConversation`: nothing was said in its conversation. */
   start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted>;
   readonly handler: WorkHandler;
-  gaveUp(item: WorkItem, errorKind: string): Promise<void>;
+  gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void>;
   /** After the commit that ended these runs: stops what still runs of them and tells who waits. */
   ended(runs: readonly EndedRun[]): void;
   live(runId: string): LiveRun | undefined;
@@ -253,9 +252,9 @@ export function createRunner(deps: RunnerDeps): Runner {
   return {
     start,
     handler,
-    async gaveUp(item, errorKind) {
+    async gaveUp(item, errorKind, cause) {
       const { runId } = RunWork.parse(item.payload);
-      await end(item, failure(runId, { errorKind, cause: givenUp(item, errorKind), atMs: clock.now() }));
+      await end(item, failure(runId, { errorKind, cause, atMs: clock.now() }));
     },
     ended,
     live: (runId) => lives.get(runId),
