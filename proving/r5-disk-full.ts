@@ -69,7 +69,7 @@ export async function proveDiskFull(options: { readonly forMs: number; readonly 
 async function runFull(daemon: Daemon, forMs: number): Promise<R5Report> {
   const wrong: string[] = [];
   let stopped = false;
-  const writers = startWriters(daemon, () => !stopped, 10);
+  const writers = startWriters(daemon, () => !stopped, { paceMs: 10 });
   // It greets when its start is over; a start on a full disk is refused, which is another matter.
   for (const until = performance.now() + 20_000; performance.now() < until && (daemon.stdout() === '' || writers.acked.size < 20);) await pause(20);
   const filler = join(daemon.home, 'filler');

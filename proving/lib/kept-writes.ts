@@ -14,7 +14,7 @@ export interface Writers {
   readonly done: Promise<void>;
 }
 
-type Kind = 'turn' | 'token' | 'agent' | 'memory';
+export type Kind = 'turn' | 'token' | 'agent' | 'memory';
 const kinds: readonly Kind[] = ['turn', 'token', 'agent', 'memory'];
 
 const callOf = (kind: Kind, nonce: string): readonly [string, object] =>
@@ -25,14 +25,18 @@ const callOf = (kind: Kind, nonce: string): readonly [string, object] =>
     memory: ['memory.store', { content: `Remember ${nonce}` }] as const,
   })[kind];
 
-/** Writes while `more` holds; `paceMs` between two of a kind. */
-export function startWriters(target: RpcTarget, more: (asked: number) => boolean, paceMs = 0): Writers {
+/** Writes while `more` holds; `paceMs` between two of a kind. Runs on the same home need a `mark` each. */
+export function startWriters(
+  target: RpcTarget,
+  more: (asked: number) => boolean,
+  { paceMs = 0, mark = 'only' }: { readonly paceMs?: number; readonly mark?: string } = {},
+): Writers {
   const acked = new Map<string, Kind>();
   const broken: string[] = [];
   let refused = 0;
   const write = async (kind: Kind): Promise<void> => {
     for (let n = 0; more(n); n += 1) {
-      const nonce = nonceOf([kind, n]);
+      const nonce = nonceOf([kind, mark, n]);
       try {
         await rpcCall(target, ...callOf(kind, nonce), { timeoutMs: 10_000 });
         acked.set(nonce, kind);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { acquireLock } from '../../lifecycle/lock-file.ts';
@@ -151,7 +152,9 @@ describe('a damaged database', () => {
     await fill();
     overwrite(databaseFile(dataDir), 100 * 4096, 4096 * 3);
     const report = Promise.withResolvers<StartError>();
-    await using db = await open({ check: true, onDamage: report.resolve });
+    const clock = createStepClock();
+    await using db = await open({ check: true, clock, onDamage: report.resolve });
+    clock.advance(10_000);
     expect((await report.promise).reason).toBe('damaged');
     expect((await db.status()).schemaVersion).toBe(2);
   });
@@ -168,7 +171,11 @@ describe('a damaged database', () => {
         if (message.includes('checked')) checked.resolve();
       },
     };
-    await using db = await open({ check: true, log, onDamage: (error) => damage.push(error) });
+    const clock = createStepClock();
+    await using db = await open({ check: true, clock, log, onDamage: (error) => damage.push(error) });
+    clock.advance(9_999);
+    expect(lines).toEqual([]);
+    clock.advance(1);
     await checked.promise;
     expect(damage).toEqual([]);
     expect(await db.read(countNotes, {})).toBe(5_000);

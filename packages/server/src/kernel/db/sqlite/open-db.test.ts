@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../app-error.ts';
@@ -224,5 +225,21 @@ describe('storage threads', () => {
     await expect(db.write(parts.addNote, { text: 'x' })).rejects.toMatchObject({ code: 'unavailable' });
     db = await open();
     expect(await db.read(parts.listTexts, {})).toEqual(['last']);
+  });
+
+  it('collect no statistics, by which a table that was small once is read whole for ever, and drop those that are there', async () => {
+    const withFile = <T>(look: (file: DatabaseSync) => T): T => {
+      using file = new DatabaseSync(join(dataDir, 'gatehouse.db'));
+      return look(file);
+    };
+    const statistics = (file: DatabaseSync) => file.prepare(`SELECT name FROM sqlite_schema WHERE name LIKE 'sqlite_stat%'`).all();
+    db = await open();
+    await db.write(parts.addNote, { text: 'only' });
+    await db[Symbol.asyncDispose]();
+    expect(withFile(statistics)).toEqual([]);
+    withFile((file) => file.exec('ANALYZE'));
+    expect(withFile(statistics)).not.toEqual([]);
+    db = await open();
+    expect(withFile(statistics)).toEqual([]);
   });
 });

@@ -25,7 +25,7 @@ export interface OpenDbOptions {
   readonly programVersion?: string;
   /** The module of the storage threads; found beside this program when absent. */
   readonly workerUrl?: URL;
-  /** Checks the file in the background, after an unclean end; `onDamage` hears when it is not sound. */
+  /** Checks the file in the background, after an unclean end, once the start is over; `onDamage` is called when it is not sound. */
   readonly check?: boolean;
   readonly onDamage?: (error: StartError) => void;
   /** The files were removed or replaced while they are open (`fault`), or are back in their place. */
@@ -43,6 +43,8 @@ const crowdedReader = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
 const restartPauseMs = 1_000;
+/** The check reads the whole file: the start, and what waited for it, come first. */
+const checkAfterMs = 10_000;
 /** How often writing is tried while the medium takes no writes: nobody else may ask for one. */
 const tryMs = 5_000;
 
@@ -83,6 +85,7 @@ class SqliteDb implements Db {
   #schemaVersion = 0;
   #files: FileWatch | undefined;
   #cancelTry = () => {};
+  #cancelCheck = () => {};
 
   constructor(options: OpenDbOptions) {
     this.#options = options;
@@ -101,7 +104,7 @@ class SqliteDb implements Db {
     this.#schemaVersion = schemaVersion;
     this.#files = this.#watchFiles();
     if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'database schema brought up to date');
-    if (this.#options.check === true) this.#track(this.#check());
+    if (this.#options.check === true) this.#cancelCheck = this.#clock.after(checkAfterMs, () => this.#track(this.#check()));
   }
 
   write<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
@@ -144,6 +147,7 @@ class SqliteDb implements Db {
     this.#closed.abort(new AppError('unavailable', 'The storage is closed'));
     this.#files?.[Symbol.dispose]();
     this.#cancelTry();
+    this.#cancelCheck();
     await Promise.allSettled(this.#tasks);
     await Promise.all([...this.#readers, ...(this.#searcher === undefined ? [] : [this.#searcher])].map((reader) => reader.close()));
     await this.#writer.close();

@@ -40,6 +40,7 @@ export async function openFiles(options: OpenFilesOptions): Promise<OpenedFiles>
       }
       applyMigrations(db, plan, options.nowMs, options.programVersion);
       applied.push(...plan.pending.map((step) => `${name}: ${step.number}`));
+      dropStatistics(db);
       return db;
     } catch (error) {
       db.close();
@@ -55,6 +56,18 @@ export async function openFiles(options: OpenFilesOptions): Promise<OpenedFiles>
     main.close();
     throw error;
   }
+}
+
+/**
+ * Removes the planner's statistics that earlier versions collected when they stopped. They describe a table as it was then: a table that
+ * had two rows at that time is read whole by every query, also once it holds a million. Without statistics SQLite prefers the indexes.
+ */
+function dropStatistics(db: DatabaseSync): void {
+  const tables = `SELECT 1 FROM sqlite_schema WHERE name IN ('sqlite_stat1', 'sqlite_stat4')`;
+  if (db.prepare(tables).get() === undefined) return;
+  const drop = 'DROP TABLE IF EXISTS sqlite_stat1; DROP TABLE IF EXISTS sqlite_stat4';
+  // This connection has read them already. Reading them again creates the table when it is missing.
+  db.exec(`${drop}; ANALYZE sqlite_schema; ${drop}`);
 }
 
 /** A connection for queries on both files: a table of the telemetry file is found by its plain name. */

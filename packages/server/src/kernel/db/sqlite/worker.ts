@@ -109,7 +109,7 @@ async function serveCalls(
     if (!closing) return;
     queries?.db.close();
     for (const db of [telemetry, main]) {
-      db?.exec('PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE)');
+      db?.exec('PRAGMA wal_checkpoint(TRUNCATE)');
       db?.close();
     }
     port.close();

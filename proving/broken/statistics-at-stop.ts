@@ -1,0 +1,13 @@
+import { buildIn } from './patch.ts';
+
+/** Statistics of the tables as they are when the daemon stops decide how they are read from then on. */
+buildIn({
+  name: 'statistics-at-stop',
+  module: 'kernel/db/sqlite/worker.ts',
+  replace: [{ from: "db?.exec('PRAGMA wal_checkpoint(TRUNCATE)');", to: "db?.exec('PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE)');" }],
+});
+buildIn({
+  name: 'statistics-at-stop',
+  module: 'kernel/db/sqlite/open-files.ts',
+  replace: [{ from: '      dropStatistics(db);\n', to: '' }],
+});
