@@ -4,6 +4,7 @@ import { createChatStore } from './data/chats.ts';
 import { type Connection, connect, listAgents } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
 import { isAuthenticationError, isConnectionError } from './data/errors.ts';
+import { watchHealth } from './data/health.ts';
 import { createInbox } from './data/inbox.ts';
 import { openLive } from './data/live.ts';
 import { createCallHistory } from './data/past-calls.ts';
@@ -31,7 +32,10 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
   const endSession = useCallback(() => {
     const session = current.current;
     current.current = undefined;
-    for (const part of session === undefined ? [] : [session.live, session.chats, session.approvals, session.inbox, session.pastCalls]) part.close();
+    for (const part of session === undefined
+      ? []
+      : [session.live, session.health, session.chats, session.approvals, session.inbox, session.pastCalls])
+      part.close();
   }, []);
 
   const leave = useCallback(
@@ -58,6 +62,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
       const session: Session = {
         ...connection,
         live,
+        health: watchHealth(connection.client, live),
         agents,
         chats: createChatStore(connection.client, connection.defaultAgentId),
         turnCosts: createTurnCosts(live, async () =>

@@ -1,63 +1,47 @@
 import type { Health } from '@gatehouse/contract';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { useSession } from './data/context.ts';
 import { bytes, count, duration, plural } from './data/format.ts';
 import { useStore } from './data/store.ts';
 import { useLoad } from './data/use-load.ts';
 import { Dialog } from './ui/dialog.tsx';
+import { PageLink } from './ui/link.tsx';
 import { Badge, Failure, Skeleton, type Tone } from './ui/parts.tsx';
 
 const tones: Record<Health['status'], Tone> = { ok: 'good', degraded: 'warn', starting: 'warn', draining: 'warn' };
 const words: Record<Health['status'], string> = { ok: 'Running', degraded: 'Degraded', starting: 'Starting', draining: 'Shutting down' };
-const refreshMs = 60_000;
-/** While nobody answers: who waits for a restart watches. */
-const lostRefreshMs = 3_000;
-
-/** How the gateway is: asked when the event stream opens or breaks, when a fault is told, and each minute that somebody looks; more often while nobody answers. */
-function useHealth(): { readonly health: Health | undefined; readonly lost: boolean } {
-  const { client, live } = useSession();
-  const { connection } = useStore(live.state);
-  const [health, setHealth] = useState<Health>();
-  const [failed, setFailed] = useState(false);
-  useEffect(() => {
-    let gone = false;
-    const ask = (): void => {
-      if (document.visibilityState === 'hidden') return;
-      client.health({ timeoutMs: 10_000 }).then(
-        (answer) => {
-          if (gone) return;
-          setHealth(answer);
-          setFailed(false);
-        },
-        () => {
-          if (!gone) setFailed(true);
-        },
-      );
-    };
-    ask();
-    const timer = setInterval(ask, failed ? lostRefreshMs : refreshMs);
-    const stop = live.listen(({ kind }) => {
-      if (/^(provider|system|gap)/.test(kind)) ask();
-    });
-    document.addEventListener('visibilitychange', ask);
-    return () => {
-      gone = true;
-      clearInterval(timer);
-      stop();
-      document.removeEventListener('visibilitychange', ask);
-    };
-  }, [client, live, connection, failed]);
-  return { health, lost: failed };
+/** What each check says that is not well, in words. */
+function troublesIn({ checks }: Health): readonly string[] {
+  return Object.entries(checks).flatMap(([name, { status, detail }]) =>
+    status === 'ok' ? [] : [modelWords[detail ?? ''] ?? detail ?? `${name}: ${status}`],
+  );
 }
 
+/** `models` names the worst state of a provider in one word. */
+const modelWords: Readonly<Record<string, string>> = {
+  refused: 'A model provider refused the credentials',
+  unreachable: 'A model provider does not answer',
+  cooling: 'A model provider asked to wait',
+  'no model provider is connected': 'No model provider is connected',
+};
+
 export function StatusButton() {
-  const { health, lost } = useHealth();
+  const { admin, health: watch } = useSession();
+  const { health, lost } = useStore(watch.state);
   const [open, setOpen] = useState(false);
-  const tone = lost ? 'bad' : health === undefined ? 'neutral' : tones[health.status];
-  const text = lost ? 'No connection' : health === undefined ? 'Asking…' : words[health.status];
+  const troubles = health === undefined || lost ? [] : troublesIn(health);
+  const status = health?.status === 'ok' && troubles.length > 0 ? 'degraded' : health?.status;
+  const tone = lost ? 'bad' : status === undefined ? 'neutral' : tones[status];
+  const text = lost ? 'No connection' : status === undefined ? 'Asking…' : words[status];
+  const reason = troubles.join('; ');
   return (
     <>
-      <button type="button" className="status-button" onClick={() => setOpen(true)} aria-haspopup="dialog">
+      {admin && health?.checks['models']?.status === 'degraded' && (
+        <PageLink to="/agents" className="status-reason">
+          {modelWords[health.checks['models'].detail ?? ''] ?? 'See the model providers'}
+        </PageLink>
+      )}
+      <button type="button" className="status-button" title={reason === '' ? undefined : reason} onClick={() => setOpen(true)} aria-haspopup="dialog">
         <span className={`dot ${tone}`} aria-hidden="true" />
         <span>{text}</span>
         {health !== undefined && <span className="hint">v{health.version}</span>}

@@ -2,6 +2,7 @@ import { createContext, use } from 'react';
 import type { Approvals } from './approvals.ts';
 import type { ChatStore } from './chats.ts';
 import type { Connection } from './connect.ts';
+import type { HealthWatch } from './health.ts';
 import type { Inbox } from './inbox.ts';
 import type { LiveEvents } from './live.ts';
 import type { Store } from './store.ts';
@@ -12,6 +13,7 @@ import type { TurnCosts } from './turn-costs.ts';
 /** What all pages share while somebody is logged in. */
 export interface Session extends Connection {
   readonly live: LiveEvents;
+  readonly health: HealthWatch;
   /** Ids of the agents that the token may ask, as they come and go. */
   readonly agents: Store<readonly string[]>;
   readonly chats: ChatStore;

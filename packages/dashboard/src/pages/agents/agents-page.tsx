@@ -9,6 +9,7 @@ import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Badge, Button, Failure, IconButton, Page, Skeleton } from '../../ui/parts.tsx';
 import { AgentForm } from './agent-form.tsx';
 import { ModelTable } from './model-table.tsx';
+import { useProviderStates } from './provider-state.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
 
 export type Agent = Result<'agents.get'>;
@@ -48,6 +49,7 @@ export function AgentsPage() {
 
 function Overview() {
   const { client, chats, defaultAgentId } = useSession();
+  const states = useProviderStates();
   const overview = useLoad('agents', (signal) => loadOverview(client, signal));
   const [known, setKnown] = useState<ReadonlyMap<string, Agent>>(new Map());
   const [words, setWords] = useState('');
@@ -121,8 +123,14 @@ function Overview() {
             </div>
           )}
           <h2>Models</h2>
+          {states.error !== undefined && <Failure error={states.error} onRetry={states.reload} />}
           {data.providers.map((provider) => (
-            <ModelTable key={provider.name} provider={provider} />
+            <ModelTable
+              key={provider.name}
+              provider={provider}
+              state={states.data?.find((one) => one.provider === provider.name)}
+              onChanged={states.reload}
+            />
           ))}
         </>
       )}

@@ -4,9 +4,19 @@ import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
 import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
 import type { Provider } from './agents-page.tsx';
+import { ProviderBadge, type ProviderState, ProviderTrouble } from './provider-state.tsx';
 
-/** The models of one provider with what they take and cost, and a check of its configuration. */
-export function ModelTable({ provider: { name, models } }: { readonly provider: Provider }) {
+/** The models of one provider with its state, what they take and cost, and a check of its configuration. */
+export function ModelTable({
+  provider: { name, models },
+  state,
+  onChanged,
+}: {
+  readonly provider: Provider;
+  readonly state: ProviderState | undefined;
+  /** The state was changed by the user. */
+  readonly onChanged: () => void;
+}) {
   const { client } = useSession();
   const [outcome, setOutcome] = useState<Result<'models.test'>>();
   const [error, setError] = useState<unknown>();
@@ -23,12 +33,14 @@ export function ModelTable({ provider: { name, models } }: { readonly provider: 
     <section className="provider" aria-label={`Provider ${name}`}>
       <header>
         <h3>{name}</h3>
+        {state !== undefined && <ProviderBadge state={state} />}
         <span className="hint">{plural(models.length, 'model')}</span>
         <span className="grow" />
         <Button small disabled={busy} onClick={check} label={`Check the configuration of ${name}`}>
           {busy ? 'Checking…' : 'Check'}
         </Button>
       </header>
+      {state !== undefined && <ProviderTrouble state={state} onChanged={onChanged} />}
       {error !== undefined && <Failure error={error} onRetry={check} />}
       {outcome !== undefined && <Outcome outcome={outcome} />}
       <div className="table-scroll" tabIndex={0} role="region" aria-label={`Models of ${name}`}>

@@ -23,7 +23,7 @@ export function NodePanel({
 }) {
   const part = useInView();
   const { words, tone } = nodeStanding(node);
-  const { type_id: type, attempt, progress, error, startedAt, completedAt, runId } = node;
+  const { type_id: type, attempt, progress, error, cause, startedAt, completedAt, runId } = node;
   return (
     <section ref={part} className="panel" aria-label={`Node ${nodeId}`}>
       <div className="panel-head">
@@ -36,7 +36,11 @@ export function NodePanel({
         {attempt !== undefined && attempt > 1 && <span>{`try ${attempt}`}</span>}
       </p>
       {progress !== undefined && node.waitsForAnswer !== true && <p dir="auto">{progress}</p>}
-      {error !== undefined && <Notice tone="bad">{error}</Notice>}
+      {error !== undefined && (
+        <Notice tone="bad">
+          <span dir="auto">{cause === undefined ? error : `${error}: ${cause}`}</span>
+        </Notice>
+      )}
       {node.waitsForAnswer === true && <GateAnswer graphId={graphId} nodeId={nodeId} question={node.question} onAnswered={onAnswered} />}
       {isOver(node) && node.status !== 'skipped' && <Output graphId={graphId} nodeId={nodeId} status={node.status} />}
       {runId !== undefined && <p className="hint mono run-id">{runId}</p>}
@@ -50,7 +54,8 @@ function Output({ graphId, nodeId, status }: { readonly graphId: string; readonl
   if (error !== undefined) return <Failure error={error} onRetry={reload} />;
   if (data === undefined) return <Skeleton lines={3} />;
   const output = data.outputs[nodeId];
-  if (output === undefined || output === null || output === '') return <p className="hint">It said nothing.</p>;
+  // Of a failure its cause says enough.
+  if (output === undefined || output === null || output === '') return status === 'failed' ? null : <p className="hint">It said nothing.</p>;
   return (
     <>
       <div className="panel-head">

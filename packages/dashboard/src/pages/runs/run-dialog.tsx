@@ -62,7 +62,7 @@ export function RunDialog({
           <span>{spentWords(run.tokens, run.cost)}</span>
         </p>
         {error !== undefined && <Failure error={error} onRetry={reload} />}
-        <Facts run={run} listed={data?.listed} errorKind={completion?.errorKind} />
+        <Facts run={run} listed={data?.listed} completion={completion} />
         {data === undefined && error === undefined && <Skeleton lines={3} />}
         {data?.listed !== undefined && 'task' in data.listed && (
           <section aria-label="Task">
@@ -97,7 +97,8 @@ export function RunDialog({
   );
 }
 
-function Facts({ run, listed, errorKind }: { readonly run: Run; readonly listed: Listed | undefined; readonly errorKind: string | undefined }) {
+function Facts({ run, listed, completion }: { readonly run: Run; readonly listed: Listed | undefined; readonly completion: Completion | undefined }) {
+  const { errorKind, cause } = completion ?? {};
   const record = listed !== undefined && 'task' in listed ? listed : undefined;
   return (
     <dl className="facts">
@@ -119,6 +120,12 @@ function Facts({ run, listed, errorKind }: { readonly run: Run; readonly listed:
         <>
           <dt>Error</dt>
           <dd className="mono">{errorKind}</dd>
+        </>
+      )}
+      {cause !== undefined && (
+        <>
+          <dt>Cause</dt>
+          <dd dir="auto">{cause}</dd>
         </>
       )}
       {record !== undefined && (

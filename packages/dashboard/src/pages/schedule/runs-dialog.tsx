@@ -38,7 +38,7 @@ export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClo
 }
 
 function RunRow({ run }: { readonly run: Run }) {
-  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, wakeGate, counters, executionId } = run;
+  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, cause, wakeGate, counters, executionId } = run;
   return (
     <li>
       <div className="facts-line">
@@ -52,6 +52,7 @@ function RunRow({ run }: { readonly run: Run }) {
         {errorKind !== undefined && <span className="mono">{errorKind}</span>}
       </div>
       {reason !== undefined && <p>{reason}</p>}
+      {cause !== undefined && <p dir="auto">{cause}</p>}
       {wakeGate !== undefined && (
         <details>
           <summary>{`Wake gate: ${gateWords[wakeGate.outcome]}`}</summary>

@@ -147,6 +147,7 @@ function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; read
           {fact('Received', `${dateTime(receivedAt)}, ${bytes(delivery.bodyBytes)}`)}
           {delivery.endedAt !== null && fact('Ended', dateTime(delivery.endedAt))}
           {errorKind !== null && fact('Error', errorKind)}
+          {delivery.cause !== undefined && fact('Cause', delivery.cause)}
           {conversationRef !== null && fact('Conversation', <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>)}
           {turnId !== null && fact('Turn', `${turnId}${finishReason === null ? '' : `, ${finishReason}`}`)}
           {senderId !== null && fact('Id of the sender', senderId)}
