@@ -317,7 +317,20 @@ test('everything that one request set going shares one budget, held while calls 
   expect(autonomy.turns.capped(uncapped, turnOf('a')).reserve(need)).toMatchObject({ refused: { cap: 'autonomy.guards.budget.usd', limit: 10 } });
   expect(() => autonomy.api.admit('orch:spawn', agent, asAgent(turnOf('a')))).toThrow('Capability denied');
   await restart({ guards: { budget: { hours: 1 } } });
-  clock.advance(3_600_000);
+  // No turn runs: the time is not counted.
+  clock.advance(24 * 3_600_000);
+  expect(autonomy.api.budget.covers(root)).toBe(true);
+  await autonomy.turns.begin(turnOf('a'));
+  clock.advance(1_800_000);
+  // Two turns at once count once, and a restart keeps what was counted.
+  await autonomy.turns.begin(turnOf('b'));
+  clock.advance(1_700_000);
+  autonomy.turns.end(turnOf('a'));
+  autonomy.turns.end(turnOf('b'));
+  await restart({ guards: { budget: { hours: 1 } } });
+  await autonomy.turns.begin(turnOf('a'));
+  expect(autonomy.api.budget.covers(root)).toBe(true);
+  clock.advance(100_000);
   expect(autonomy.turns.capped(uncapped, turnOf('a')).reserve(need)).toMatchObject({ refused: { cap: 'autonomy.guards.budget.hours' } });
 });
 

@@ -121,7 +121,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     if (roots.has(rootRunId)) return;
     const row = await db.read(readRoot, { id: rootRunId });
     if (row !== undefined) roots.track(rootRunId, row);
-    else if (run !== undefined) roots.track(rootRunId, { startedAtMs: clock.now(), tokens: 0, nano: 0 });
+    else if (run !== undefined) roots.track(rootRunId, { activeMs: 0, tokens: 0, nano: 0 });
   }
 
   const api: AutonomyApi = {
@@ -130,7 +130,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
       const turn = call.agentCaller?.turn;
       if (call.agentCaller === undefined) return;
       guards.admit(capability, agent, call);
-      if (turn !== undefined) roots.track(turn.rootRunId, { startedAtMs: clock.now(), tokens: 0, nano: 0 });
+      if (turn !== undefined) roots.track(turn.rootRunId, { activeMs: 0, tokens: 0, nano: 0 });
     },
     rootOf: ({ agentCaller }) => agentCaller?.turn?.rootRunId ?? newId('root-rpc').replace('_', '-'),
     leaseUntilMs: () => clock.now() + config.guards.leaseMinutes * 60_000,
@@ -151,8 +151,12 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const revokedRun = (): Refused => ({ cap: 'lease', limit: 0, used: 0, isRevoked: true, message: 'The run was stopped' });
   const turns: TurnAutonomy = {
     // A turn that is a root of its own has spent nothing before.
-    begin: (turn) => (turn.run === undefined && turn.rootRunId === `root-turn-${turn.turnId}` ? undefined : begin(turn)),
-    end({ run }) {
+    begin(turn) {
+      roots.enterTurn(turn.rootRunId);
+      return turn.run === undefined && turn.rootRunId === `root-turn-${turn.turnId}` ? undefined : begin(turn);
+    },
+    end({ rootRunId, run }) {
+      roots.leaveTurn(rootRunId);
       if (run === undefined) return;
       leases.delete(run.leaseId);
       running.delete(run.leaseId);

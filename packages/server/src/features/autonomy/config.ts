@@ -29,7 +29,12 @@ export const AutonomyConfig = z.strictObject({
         .strictObject({
           usd: z.number().min(0.01).max(1_000_000).default(200).describe('US dollars.'),
           tokens: z.int().min(1000).max(Number.MAX_SAFE_INTEGER).default(200_000_000).describe('Input plus output tokens.'),
-          hours: z.number().min(0.01).max(8760).default(48).describe('Hours from its beginning.'),
+          hours: z
+            .number()
+            .min(0.01)
+            .max(8760)
+            .default(48)
+            .describe('Hours in which at least one of its turns runs; waits for a provider or an approval do not count.'),
         })
         .prefault({})
         .describe('Caps of everything that one request sets going, all together.'),

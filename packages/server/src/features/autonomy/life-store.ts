@@ -33,7 +33,7 @@ const active = query<Record<never, never>, ActiveRow>(({ db, sql }) =>
     .selectFrom('root_run')
     .select([
       'id',
-      'started_at_ms as startedAtMs',
+      'active_ms as activeMs',
       sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
       sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
     ])
@@ -90,7 +90,7 @@ const seed = query<{ id: string }, ActiveRow>(({ db, sql, p }) =>
     .selectFrom('root_run')
     .select([
       'id',
-      'started_at_ms as startedAtMs',
+      'active_ms as activeMs',
       sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
       sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
     ])
@@ -106,13 +106,14 @@ export interface RootSpent {
   readonly id: string;
   readonly tokens: number;
   readonly nano: number;
+  readonly activeMs: number;
   readonly unpriced: boolean;
 }
 
-const keep = query<{ id: string; tokens: number; nano: number; unpriced: number }>(({ db, sql, p }) =>
+const keep = query<{ id: string; tokens: number; nano: number; activeMs: number; unpriced: number }>(({ db, sql, p }) =>
   db
     .updateTable('root_run')
-    .set({ spent_tokens: p('tokens'), spent_nano: p('nano'), unpriced: sql`unpriced + ${p('unpriced')}` })
+    .set({ spent_tokens: p('tokens'), spent_nano: p('nano'), active_ms: p('activeMs'), unpriced: sql`unpriced + ${p('unpriced')}` })
     .where('id', '=', p('id')),
 );
 
@@ -135,7 +136,7 @@ export const keepRoots = operation(
   'autonomy.keepAlive',
   async (tx, { atMs, spent }: { readonly atMs: number; readonly spent: readonly RootSpent[] }): Promise<string[]> => {
     await tx.run(beat, { atMs });
-    for (const { id, tokens, nano, unpriced } of spent) await tx.run(keep, { id, tokens, nano, unpriced: Number(unpriced) });
+    for (const { unpriced, ...sums } of spent) await tx.run(keep, { ...sums, unpriced: Number(unpriced) });
     return (await tx.all(activeIds, {})).map(({ id }) => id);
   },
 );

@@ -9,7 +9,10 @@ export interface Amount {
 }
 
 interface LiveRoot {
-  readonly startedAtMs: number;
+  /** Time in which turns of it ran, up to `countedAtMs`. */
+  activeMs: number;
+  /** Monotonic: neither a clock that is set nor an outage uses up its hours. */
+  countedAtMs: number;
   tokens: number;
   nano: number;
   heldTokens: number;
@@ -18,7 +21,7 @@ interface LiveRoot {
 }
 
 export interface RootSeed extends Amount {
-  readonly startedAtMs: number;
+  readonly activeMs: number;
 }
 
 /** What the root runs of this process have spent and hold; only those that delegated something are here. */
@@ -26,6 +29,8 @@ export class LiveRoots {
   readonly #budget: AutonomyConfig['guards']['budget'];
   readonly #clock: Clock;
   readonly #roots = new Map<string, LiveRoot>();
+  /** Turns that run now, by root; also of roots that have delegated nothing. */
+  readonly #turns = new Map<string, number>();
 
   constructor(budget: AutonomyConfig['guards']['budget'], clock: Clock) {
     this.#budget = budget;
@@ -42,7 +47,33 @@ export class LiveRoots {
 
   track(rootRunId: string, seed: RootSeed): void {
     if (this.#roots.has(rootRunId)) return;
-    this.#roots.set(rootRunId, { ...seed, heldTokens: 0, heldNano: 0, unpriced: false });
+    this.#roots.set(rootRunId, { ...seed, countedAtMs: this.#clock.monotonic(), heldTokens: 0, heldNano: 0, unpriced: false });
+  }
+
+  enterTurn(rootRunId: string): void {
+    this.#count(rootRunId);
+    this.#turns.set(rootRunId, (this.#turns.get(rootRunId) ?? 0) + 1);
+  }
+
+  leaveTurn(rootRunId: string): void {
+    this.#count(rootRunId);
+    const left = (this.#turns.get(rootRunId) ?? 1) - 1;
+    if (left > 0) this.#turns.set(rootRunId, left);
+    else this.#turns.delete(rootRunId);
+  }
+
+  /** Time in which at least one turn of the root ran. Waits for a provider, an approval or a slot do not count: no turn runs meanwhile. */
+  activeMs(rootRunId: string): number {
+    return this.#count(rootRunId)?.activeMs ?? 0;
+  }
+
+  #count(rootRunId: string): LiveRoot | undefined {
+    const root = this.#roots.get(rootRunId);
+    if (root === undefined) return undefined;
+    const atMs = this.#clock.monotonic();
+    if (this.#turns.has(rootRunId)) root.activeMs += atMs - root.countedAtMs;
+    root.countedAtMs = atMs;
+    return root;
   }
 
   forget(rootRunId: string): void {
@@ -78,9 +109,9 @@ export class LiveRoots {
       return refusal({ cap: `${name}.tokens`, limit: tokens, used: root.tokens, reserved: root.heldTokens, unit: 'tokens' });
     if (root.nano + root.heldNano + need.nano > usd * 1e9)
       return refusal({ cap: `${name}.usd`, limit: usd, used: root.nano / 1e9, reserved: root.heldNano / 1e9, unit: 'USD' });
-    if (this.#clock.now() < root.startedAtMs + hours * 3_600_000) return undefined;
-    const usedHours = (this.#clock.now() - root.startedAtMs) / 3_600_000;
-    const message = `What this request set going has used up the ${hours} hours of ${name}.hours`;
+    const usedHours = this.activeMs(rootRunId) / 3_600_000;
+    if (usedHours < hours) return undefined;
+    const message = `The turns of this root run have used up the ${hours} hours of ${name}.hours`;
     return { cap: `${name}.hours`, limit: hours, used: usedHours, message };
   }
 
@@ -88,7 +119,7 @@ export class LiveRoots {
   left(rootRunId: string | undefined): { readonly tokensRemaining: number; readonly usdRemaining: number; readonly wallClockMsRemaining: number } {
     const { usd, tokens, hours } = this.#budget;
     const root = rootRunId === undefined ? undefined : this.#roots.get(rootRunId);
-    const elapsedMs = root === undefined ? 0 : this.#clock.now() - root.startedAtMs;
+    const elapsedMs = rootRunId === undefined ? 0 : this.activeMs(rootRunId);
     return {
       tokensRemaining: Math.max(0, tokens - (root === undefined ? 0 : root.tokens + root.heldTokens)),
       usdRemaining: Math.max(0, usd - (root === undefined ? 0 : root.nano + root.heldNano) / 1e9),

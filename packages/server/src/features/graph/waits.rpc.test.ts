@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { openGraphs } from './testing/open-graphs.ts';
 
@@ -19,4 +21,35 @@ test('an outage that is longer than the times of a node and of its graph ends ne
   await server.client.call('providers.retry', { provider: 'mock' });
   const view = await server.until(graphId, ({ isTerminal }) => isTerminal, 1_000);
   expect(view).toMatchObject({ status: 'completed', nodes: { one: { status: 'completed', attempt: 1 } } });
+});
+
+test('an outage, and a clock that leaps, use up none of the hours that a root run may work', async () => {
+  let isDown = true;
+  await using server = await openGraphs({
+    provider: { answer: () => (isDown ? { status: 500 } : { text: 'Done.' }) },
+    config: {
+      agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1 } } },
+      autonomy: { guards: { budget: { hours: 1 } } },
+    },
+  });
+  const graphId = await server.execute([{ node_id: 'one', task: 'Work', timeout_ms: 600_000 }], { settings: { timeout_ms: 600_000 } });
+  const { runId } = await server.client.call('session.spawn', { task: 'Look' });
+  const parked = () => {
+    using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
+    return db.prepare(`select count(*) as n from work_item where kind = 'subagent' and state = 'accepted' and waiting_json is not null`).get()?.['n'];
+  };
+  // An attempt that runs when the clock is stepped far would count as work.
+  for (let half = 0; half < 12; half += 1) {
+    await expect.poll(() => (server.clock.advance(50), parked()), { timeout: 5_000, interval: 5 }).toBe(2);
+    // Answered after the process has heard of what is stored.
+    expect((await server.view(graphId)).isTerminal).toBe(false);
+    server.clock.advance(half === 4 ? 1 : 1_800_000);
+    if (half === 4) server.clock.step(365 * 86_400_000);
+    if (half === 6) server.clock.step(-365 * 86_400_000);
+  }
+  isDown = false;
+  await server.client.call('providers.retry', { provider: 'mock' });
+  const view = await server.until(graphId, ({ isTerminal }) => isTerminal, 1_000);
+  expect(view).toMatchObject({ status: 'completed', nodes: { one: { status: 'completed', attempt: 1 } } });
+  await expect.poll(() => server.client.call('session.run_status', { runId }), { timeout: 5_000 }).toMatchObject({ status: 'completed' });
 });
