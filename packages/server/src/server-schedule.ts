@@ -129,6 +129,7 @@ export function createSchedule(deps: ScheduleDeps) {
   );
   building.defer(
     deps.onRecovered((model) => {
+      heartbeat.modelRecovered(model);
       durable.api
         .resumeWaiting({ kind: 'provider', subject: model })
         .catch((error: unknown) => log.warn({ err: error, model }, 'Work that waits for a model could not be resumed; it looks again later'));

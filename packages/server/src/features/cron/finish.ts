@@ -85,7 +85,13 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
     defaultMaxErrors: deps.defaultMaxErrors,
     // Whoever made the job is told of an outage that was longer than its run could wait.
     ...(delivery ?? (result.dependency === 'dependency_error' ? { inbox: alertOf(work, result, deps.nowMs) } : {})),
-    ...(excerpt && { systemEvent: eventOf(work, `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`, deps.nowMs) }),
+    ...(excerpt && {
+      systemEvent: eventOf(work, {
+        text: `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`,
+        clean: result.tainted === false,
+        atMs: deps.nowMs,
+      }),
+    }),
   };
 }
 
@@ -98,8 +104,11 @@ function deliveryStatusOf(isAsked: boolean, isDelivered: boolean, { status, text
 }
 
 /** What the next beat of the agent is told. */
-export function eventOf({ executionId, agentId }: CronWork, text: string, atMs: number, urgent = false): SystemEvent {
-  return { agentId, text, source: 'cron', opKey: `cron:${executionId}`, atMs, ...(urgent && { urgent: 'cron' as const }) };
+export function eventOf(
+  { executionId, agentId }: CronWork,
+  { urgent, ...event }: { readonly text: string; readonly clean: boolean; readonly atMs: number; readonly urgent?: boolean },
+): SystemEvent {
+  return { ...event, agentId, source: 'cron', opKey: `cron:${executionId}`, ...(urgent === true && { urgent: 'cron' as const }) };
 }
 
 function alertOf({ executionId, agentId, jobName, principalId }: CronWork, { reason }: RunResult, atMs: number): InboxMessage {

@@ -3,6 +3,8 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Log } from '../../kernel/log.ts';
+import { unfenced } from '../../runtime/cut-fenced.ts';
+import { holdsTaint } from '../../runtime/fence.ts';
 import type { WorkHandler, WorkItem } from '../durable/api.ts';
 import type { HeartbeatApi } from '../heartbeat/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
@@ -40,7 +42,7 @@ export interface RunnerDeps {
   readonly fence: FinishDeps['fence'];
   readonly execute: ExecuteDeps;
   readonly finish: Operation<Finish, Finished | undefined>;
-  readonly heartbeat: Pick<HeartbeatApi, 'wake'>;
+  readonly heartbeat: Pick<HeartbeatApi, 'wake' | 'noticeEvent'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
   /** Messages were stored. */
   readonly noticeMessages: () => void;
@@ -97,13 +99,16 @@ export function createRunner(deps: RunnerDeps) {
       ...plan,
       ...(claim !== undefined && { claim: { id: claim.id, owner: claim.owner, fence: claim.fence } }),
       ...(late !== undefined && { late }),
-      ...(isEvent && { systemEvent: eventOf(work, payload.text, nowMs, isUrgent) }),
+      ...(isEvent && {
+        systemEvent: eventOf(work, { text: unfenced(payload.text), clean: !holdsTaint(payload.text), atMs: nowMs, urgent: isUrgent }),
+      }),
     });
     deps.ended(work.executionId);
     if (done === undefined) return;
     if (done.delivered && plan.inbox !== undefined) deps.inbox.announce(plan.inbox);
     if (done.delivered && plan.conversation !== undefined) tellConversation(plan.conversation, done.created);
     if (isUrgent) deps.heartbeat.wake({ agentId: work.agentId, reason: 'cron', mode: 'now', bypassSpacing: true });
+    else if (isEvent || plan.systemEvent !== undefined) deps.heartbeat.noticeEvent(work.agentId);
     if (done.paused) log.warn({ jobId: work.jobId, agentId: work.agentId }, 'A job is paused: what it depends on failed too often');
     announceEnd({ row: done.row, dependency: plan.dependency });
   }

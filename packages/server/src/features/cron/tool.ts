@@ -100,6 +100,12 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
     if (!tainted()) return given;
     if (given.name !== undefined && !/^[\p{L}\p{N} _.-]{1,64}$/u.test(given.name))
       throw new AppError('invalid_params', 'name: after text from outside, expected at most 64 letters, digits, spaces and ". _ -"');
+    if (given.payload?.kind === 'heartbeat_event') {
+      const text = deps.fence(given.payload.text, { source: 'cron', job: about });
+      const fenced = payload.safeParse({ ...given.payload, text });
+      if (!fenced.success) throw new AppError('invalid_params', 'payload.text: too long');
+      return { ...given, payload: fenced.data };
+    }
     if (given.payload?.kind !== 'agent_turn') return given;
     const message = `A job that you made is due. You had read text from outside when you wrote what it is to do:\n\n${deps.fence(given.payload.message, { source: 'cron', job: about })}`;
     const fenced = payload.safeParse({ ...given.payload, message });

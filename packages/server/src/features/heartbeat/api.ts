@@ -44,6 +44,8 @@ export interface SystemEvent {
   readonly text: string;
   /** Where it comes from, for the model and the log: `cron`, `webhook`, … */
   readonly source: string;
+  /** The owner's text or a clean turn's: it does not taint the beat. */
+  readonly clean?: boolean;
   /** Of the operation that queues it: the same key is queued once. */
   readonly opKey: string;
   /** When it is to be told at once, by a wake for this reason: a daemon that ends before that asks for the beat again. */
@@ -54,6 +56,8 @@ export interface SystemEvent {
 export interface HeartbeatApi {
   /** Asks for a beat; it never throws and waits for nothing. A beat that nothing is to be done in calls no model. */
   wake(request: WakeRequest): Admission;
+  /** An event was queued that asks for no beat: the next regular one delivers it, or a retry where the provider has stopped those. */
+  noticeEvent(agentId: string): void;
 }
 
 /** Kind of the durable work that carries out beats. */

@@ -7,7 +7,7 @@ export interface BeatMessage {
   /** The operator's own words, and the checklist of the workspace. */
   readonly message: string;
   /** What has happened, in the words of others: to be fenced. */
-  readonly fenced?: { readonly text: string; readonly source: string };
+  readonly fenced?: { readonly text: string; readonly source: string; readonly clean: boolean };
 }
 
 /** What the agent is told in a beat. */
@@ -27,7 +27,11 @@ export function beatMessage(of: {
   return {
     message: parts.join('\n\n'),
     ...(events.length > 0 && {
-      fenced: { text: events.map(lineOf).join('\n\n'), source: [...new Set(events.map(({ source }) => source))].join(', ') },
+      fenced: {
+        text: events.map(lineOf).join('\n\n'),
+        source: [...new Set(events.map(({ source }) => source))].join(', '),
+        clean: events.every(({ tainted }) => tainted === 0),
+      },
     }),
   };
 }

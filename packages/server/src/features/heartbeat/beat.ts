@@ -28,7 +28,7 @@ export const BeatPayload = z.strictObject({
   startedAtMs: z.int(),
   eventCount: z.int(),
   message: z.string(),
-  fenced: z.strictObject({ text: z.string(), source: z.string() }).optional(),
+  fenced: z.strictObject({ text: z.string(), source: z.string(), clean: z.boolean().default(false) }).optional(),
 });
 export type BeatPayload = z.output<typeof BeatPayload>;
 
@@ -36,7 +36,14 @@ export type BeatPayload = z.output<typeof BeatPayload>;
 export const BeatResult = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('ok'), text: z.string() }),
   z.strictObject({ kind: z.literal('tell'), text: z.string() }),
-  z.strictObject({ kind: z.literal('failed'), errorKind: z.string(), spoke: z.boolean() }),
+  /** `failedModel` only when the provider is at fault. */
+  z.strictObject({
+    kind: z.literal('failed'),
+    errorKind: z.string(),
+    spoke: z.boolean(),
+    failedModel: z.string().optional(),
+    retryAfterMs: z.number().optional(),
+  }),
 ]);
 export type BeatResult = z.output<typeof BeatResult>;
 
@@ -55,7 +62,13 @@ export interface BeatDeps {
   readonly fingerprintOf: (agent: Agent) => string;
   readonly stateOf: (agentId: string) => HeartbeatStateRow;
   /** The state of an agent has changed, and with it when it beats next. */
-  readonly changed: (state: HeartbeatStateRow) => void;
+  readonly changed: (state: HeartbeatStateRow, failure: BeatFailure | undefined) => void;
+}
+
+/** A beat that failed at its provider; its events, if it had any, are queued again. */
+export interface BeatFailure {
+  readonly model: string;
+  readonly owesEvents: boolean;
 }
 
 type Beat = Pick<WorkItem, 'id'> & { readonly agentId: string; readonly occurrence: Occurrence; readonly eventCount: number };
@@ -162,9 +175,15 @@ export function createBeats(deps: BeatDeps) {
     const isUnknown = how.isUnknown === true;
     const settings = agent === undefined ? undefined : deps.settingsOf(agent);
     const before = deps.stateOf(agentId);
+    const failedModel = result.kind === 'failed' ? result.failedModel : undefined;
+    const owesEvents = failedModel !== undefined && eventCount > 0 && !isUnknown;
     const { state, alert } =
       result.kind === 'failed' && agent !== undefined && settings !== undefined
-        ? afterFailure(before, { kind: result.errorKind, atMs, fingerprint: deps.fingerprintOf(agent) }, settings)
+        ? afterFailure(
+            before,
+            { kind: result.errorKind, atMs, fingerprint: deps.fingerprintOf(agent), owesEvents, retryAfterMs: result.retryAfterMs },
+            settings,
+          )
         : { state: healthy(before), alert: undefined };
     const messages = settings === undefined ? [] : messagesOf(beat, result, alert, settings, atMs);
     const ending: BeatEnding = {
@@ -180,9 +199,9 @@ export function createBeats(deps: BeatDeps) {
     };
     const { closed, delivered } = await writeEnd(ending, how.signal);
     if (closed) {
-      if (agent !== undefined) deps.changed(state);
+      if (agent !== undefined) deps.changed(state, failedModel === undefined ? undefined : { model: failedModel, owesEvents });
       for (const message of messages) if (delivered.includes(message.id)) deps.inbox.announce(message);
-      if (alert !== undefined) bus.emit('scheduler:heartbeat_alert', { agentId, ...alert, timestamp: atMs });
+      if (alert !== undefined) bus.emit('scheduler:heartbeat_alert', { agentId, ...withoutOwed(alert), timestamp: atMs });
     }
     const failure = result.kind === 'failed' ? { errorKind: result.errorKind } : {};
     coalescer.end(occurrence, { status: statusOf(result, isUnknown), eventCount, ...failure });
@@ -249,15 +268,26 @@ export function createBeats(deps: BeatDeps) {
   return { handler, finish, gaveUp };
 }
 
-function alertText(agentId: string, { reason, consecutiveErrors, backoffMs }: Alert): string {
+const withoutOwed = ({ owesEvents: _, ...alert }: Alert) => alert;
+
+function alertText(agentId: string, { reason, consecutiveErrors, backoffMs, owesEvents }: Alert): string {
   const what = `The heartbeat of agent ${agentId} failed (${reason}${consecutiveErrors > 1 ? `, ${consecutiveErrors} times in a row` : ''}).`;
-  if (isStopping(reason)) return `${what} It is stopped until it is triggered by hand or the configuration changes.`;
-  return `${what} It is tried again in ${backoffMs < 60_000 ? `${backoffMs / 1000} s` : `${backoffMs / 60_000} min`} at the earliest.`;
+  const retry = `tried again in ${backoffMs < 60_000 ? `${Math.ceil(backoffMs / 1000)} s` : `${Math.ceil(backoffMs / 60_000)} min`} at the earliest.`;
+  if (!isStopping(reason)) return `${what} It is ${retry}`;
+  const stopped = `${what} It is stopped until it is triggered by hand, the configuration changes or the provider answers again.`;
+  return owesEvents ? `${stopped} The events that are queued for it are ${retry}` : stopped;
 }
 
 function resultOf(outcome: TurnOutcome, { ackMaxChars }: HeartbeatConfig): BeatResult {
   // A tool may have run only when the model has said something.
-  if (outcome.failure !== undefined) return { kind: 'failed', errorKind: outcome.failure.kind, spoke: outcome.tokensUsed.output > 0 };
+  const { failure, model: failedModel, tokensUsed } = outcome;
+  if (failure !== undefined)
+    return {
+      kind: 'failed',
+      errorKind: failure.kind,
+      spoke: tokensUsed.output > 0,
+      ...(failure.transient && { failedModel, retryAfterMs: failure.retryAfterMs }),
+    };
   return readAnswer(outcome.text, ackMaxChars);
 }
 

@@ -3,6 +3,8 @@ import type { HeartbeatStateRow } from './store.ts';
 /** How long an agent's beats wait after failures in a row. */
 const ladderMs = [30_000, 60_000, 300_000, 900_000, 3_600_000] as const;
 export const longestBackoffMs = ladderMs[4];
+/** Beats that owe events are tried again as often as other work that waits for its provider (features/durable/waiting.ts). */
+const longestOwedMs = 5 * 60_000;
 
 /** Failures that the next beat would meet again: of a model call, or codes of the catalogue that a turn was refused with. */
 const permanent: ReadonlySet<string> = new Set([
@@ -24,6 +26,8 @@ export interface Alert {
   readonly classification: 'transient' | 'permanent';
   readonly reason: string;
   readonly backoffMs: number;
+  /** Queued events make the beat run again after the backoff. */
+  readonly owesEvents: boolean;
 }
 
 export interface Health {
@@ -34,19 +38,28 @@ export interface Health {
 /** What a beat that failed does to the next ones, and whether somebody must be told (docs/decisions/0024). */
 export function afterFailure(
   state: HeartbeatStateRow,
-  failure: { readonly kind: string; readonly atMs: number; readonly fingerprint: string },
+  failure: {
+    readonly kind: string;
+    readonly atMs: number;
+    readonly fingerprint: string;
+    readonly owesEvents: boolean;
+    readonly retryAfterMs?: number | undefined;
+  },
   rules: { readonly alertThreshold: number; readonly alertCooldownMs: number },
 ): Health {
-  const { kind, atMs } = failure;
+  const { kind, atMs, owesEvents, retryAfterMs = 0 } = failure;
   const consecutiveErrors = state.consecutiveErrors + 1;
   const classification = permanent.has(kind) ? 'permanent' : 'transient';
-  const backoffMs = ladderMs[Math.min(consecutiveErrors, ladderMs.length) - 1] ?? ladderMs[0];
+  const stepMs = stepOf(consecutiveErrors);
+  const backoffMs = owesEvents ? Math.min(longestBackoffMs, Math.max(Math.min(longestOwedMs, stepMs), retryAfterMs)) : stepMs;
   const stoppedBy = isStopping(kind) ? kind : null;
   const isFirstPermanent = classification === 'permanent' && state.lastErrorKind !== 'permanent';
   // An alert of the future is of a clock that was set back since.
-  const isCool = state.lastAlertAtMs === null || state.lastAlertAtMs > atMs || atMs - state.lastAlertAtMs >= rules.alertCooldownMs;
+  // Retries for owed events come more often than alerts should.
+  const cooldownMs = Math.max(rules.alertCooldownMs, owesEvents && state.consecutiveErrors > 0 ? stepOf(state.consecutiveErrors) : 0);
+  const isCool = state.lastAlertAtMs === null || state.lastAlertAtMs > atMs || atMs - state.lastAlertAtMs >= cooldownMs;
   // What stops the beats is told whatever was told before: nothing else would ever tell it.
-  const isAlert = stoppedBy !== null || (isCool && (isFirstPermanent || consecutiveErrors >= rules.alertThreshold));
+  const isAlert = (stoppedBy !== null && state.stoppedBy === null) || (isCool && (isFirstPermanent || consecutiveErrors >= rules.alertThreshold));
   return {
     state: {
       ...state,
@@ -57,8 +70,15 @@ export function afterFailure(
       stoppedUnder: stoppedBy === null ? null : failure.fingerprint,
       lastAlertAtMs: isAlert ? atMs : state.lastAlertAtMs,
     },
-    ...(isAlert && { alert: { consecutiveErrors, classification, reason: kind, backoffMs } }),
+    ...(isAlert && { alert: { consecutiveErrors, classification, reason: kind, backoffMs, owesEvents } }),
   };
+}
+
+const stepOf = (consecutiveErrors: number): number => ladderMs[Math.min(consecutiveErrors, ladderMs.length) - 1] ?? ladderMs[0];
+
+/** The provider answers again, or somebody asked for another try: the next beat may begin. Its success clears the rest. */
+export function released(state: HeartbeatStateRow): HeartbeatStateRow {
+  return { ...state, backoffUntilMs: null, stoppedBy: null, stoppedUnder: null };
 }
 
 /** Nothing of earlier failures holds any more; when the last alert was is kept. */

@@ -60,7 +60,6 @@ describe('what fails', () => {
     });
     const alerts = server.heard('scheduler:heartbeat_alert');
     const deferred = server.heard('scheduler:heartbeat_wake_deferred');
-    queue('The mail came.');
     server.provider.setAnswer(() => ({ status: 500 }));
     const waits: number[] = [];
     for (let n = 1; n <= 6; n += 1) {
@@ -81,6 +80,7 @@ describe('what fails', () => {
     );
     expect(alerts[0]).toMatchObject({ agentId: 'default', consecutiveErrors: 2, classification: 'transient', backoffMs: minute });
     expect((await inbox()).filter((text) => text.startsWith('alert: The heartbeat of agent default failed'))).toHaveLength(4);
+    queue('The mail came.');
     expect(await stateOf()).toMatchObject({ queuedEvents: 1, stoppedBy: null });
 
     server.provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));

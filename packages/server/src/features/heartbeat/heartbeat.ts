@@ -16,9 +16,10 @@ import { beatMessage } from './beat-prompt.ts';
 import { createCoalescer, type Occurrence } from './coalescer.ts';
 import { type HeartbeatConfig, settingsOf } from './config.ts';
 import { nextDue, phaseOf } from './due-times.ts';
-import { healthy, longestBackoffMs, newState } from './health.ts';
+import { healthy, longestBackoffMs, newState, released } from './health.ts';
 import { createHeartbeatMethods, type HeartbeatMethods } from './methods.ts';
 import type { HeartbeatOperations } from './operations.ts';
+import { Owed } from './owed.ts';
 import { forgetHeartbeat, type HeartbeatStateRow, keepState, loadHeartbeats, waitingEvents } from './store.ts';
 
 export interface HeartbeatDeps {
@@ -50,6 +51,8 @@ export interface Heartbeat extends AsyncDisposable {
   readonly methods: HeartbeatMethods;
   /** An agent was created, configured, suspended, resumed or deleted. */
   agentChanged(agentId: string): void;
+  /** A model (`provider/model`) that had failed answers again, or may be tried again. */
+  modelRecovered(model: string): void;
   /** Before the durable work starts, so that it knows which beats go on. */
   start(): Promise<void>;
   /** From here on nothing begins. */
@@ -69,6 +72,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const due = new Map<string, number>();
   /** The last time by the interval that was asked for, by agent. */
   const slots = new Map<string, number>();
+  const owed = new Owed();
   const beginning = new Set<Promise<void>>();
   let isStarted = false;
   let isClosing = false;
@@ -108,12 +112,16 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     settingsOf: settings,
     fingerprintOf: deps.fingerprintOf,
     stateOf,
-    changed(state) {
+    changed(state, failure) {
+      const { agentId, consecutiveErrors, stoppedBy } = state;
       // It was deleted while the end of its beat was written down.
-      if (agents.find(state.agentId) === undefined) return;
-      states.set(state.agentId, state);
-      if (state.stoppedBy !== null) coalescer.cancel(state.agentId, 'stopped');
-      plan(state.agentId);
+      if (agents.find(agentId) === undefined) return;
+      states.set(agentId, state);
+      if (consecutiveErrors === 0) owed.forget(agentId);
+      else owed.failed(agentId, failure);
+      if (stoppedBy !== null && !owed.has(agentId)) coalescer.cancel(agentId, 'stopped');
+      plan(agentId);
+      retryOwed(agentId);
     },
   });
   deps.durable.handle(beatKind, beats.handler, { concurrency, maxAttempts: 1, handlesSuspension: true, gaveUp: beats.gaveUp });
@@ -131,6 +139,25 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     // A time far ahead was used up by a clock that was set back since.
     const afterMs = lastSlotMs > now && lastSlotMs <= now + intervalMs ? lastSlotMs : now;
     due.set(agentId, nextDue(afterMs, intervalMs, phaseOf(deps.seed, agentId, intervalMs), activeHours));
+  }
+
+  /** Asks for the beat that delivers what an agent is owed, as soon as its backoff is over. */
+  function retryOwed(agentId: string): void {
+    const agent = agents.find(agentId);
+    if (isClosing || !owed.has(agentId) || agent === undefined || agent.suspended || !settings(agent).enabled) return;
+    coalescer.wake({ agentId, reason: 'wake', lane: 'normal', bypassesSpacing: true, dueAtMs: backoffUntil(agentId) ?? clock.now() });
+  }
+
+  function modelRecovered(model: string): void {
+    for (const state of [...states.values()]) {
+      const { agentId, stoppedBy, lastErrorKind } = state;
+      const isProviderAtFault = stoppedBy !== null || lastErrorKind === 'transient';
+      if (!isProviderAtFault || !owed.waitsFor(agentId, model) || coalescer.runningSince(agentId) !== null) continue;
+      keep(released(state));
+      plan(agentId);
+      retryOwed(agentId);
+    }
+    pump();
   }
 
   /** Asks for what is due, begins what may begin, and sleeps until there is something again. */
@@ -230,10 +257,11 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       };
     if (agent.suspended) return { refusal: 'suspended', message: `Agent is suspended: ${agentId}` };
     const { stoppedBy } = stateOf(agentId);
-    if (stoppedBy !== null && reason !== 'manual')
+    // Jobs and webhooks have queued an event, which is owed from now on.
+    if (stoppedBy !== null && reason !== 'manual' && reason !== 'cron' && reason !== 'hook')
       return {
         refusal: 'stopped',
-        message: `The heartbeat of agent ${agentId} was stopped by its model (${stoppedBy}): trigger it by hand when that is settled`,
+        message: `The heartbeat of agent ${agentId} was stopped by its model (${stoppedBy}): trigger it by hand, or retry the provider, when that is settled`,
       };
     return undefined;
   }
@@ -255,7 +283,17 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
 
   function wake(request: WakeRequest): Admission {
     const why = refusal(request);
-    return why === undefined ? order(request.agentId, request) : refused(why);
+    if (why !== undefined) return refused(why);
+    const { agentId } = request;
+    if (stateOf(agentId).stoppedBy !== null && request.reason !== 'manual') owed.add(agentId);
+    return order(agentId, request);
+  }
+
+  function noticeEvent(agentId: string): void {
+    if (stateOf(agentId).stoppedBy === null) return;
+    owed.add(agentId);
+    retryOwed(agentId);
+    pump();
   }
 
   function keep(state: HeartbeatStateRow): void {
@@ -266,6 +304,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   function forget(agentId: string): void {
     coalescer.cancel(agentId, 'agent_deleted');
     for (const map of [states, due, slots]) map.delete(agentId);
+    owed.forget(agentId);
     void db.write(forgetHeartbeat, { agentId }).catch((error: unknown) => log.error({ agentId, err: error }, 'A heartbeat could not be forgotten'));
   }
 
@@ -277,6 +316,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       else if (!settings(agent).enabled) coalescer.cancel(agentId, 'disabled');
       beginAnew(agent);
       plan(agentId);
+      retryOwed(agentId);
     }
     pump();
   }
@@ -302,7 +342,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   }
 
   return {
-    api: { wake },
+    api: { wake, noticeEvent },
     methods: createHeartbeatMethods({
       db,
       agents,
@@ -317,6 +357,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       wakeMonitoring: () => (isClosing ? refused({ refusal: 'closing', message: 'The daemon is stopping' }) : order(undefined, { reason: 'wake' })),
     }),
     agentChanged,
+    modelRecovered,
     async start() {
       const known = await db.read(loadHeartbeats, {});
       for (const state of known.states) states.set(state.agentId, state);
@@ -328,6 +369,11 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
         plan(agent.id);
       }
       isStarted = true;
+      for (const { agentId } of known.queued) {
+        if (stateOf(agentId).consecutiveErrors === 0) continue;
+        owed.add(agentId);
+        retryOwed(agentId);
+      }
       for (const { agentId, reason } of known.urgent) wake({ agentId, reason });
       pump();
     },

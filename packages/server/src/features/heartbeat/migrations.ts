@@ -45,4 +45,5 @@ export const heartbeatMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
+  { id: '118-heartbeat-provenance', up: [`ALTER TABLE heartbeat_event ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
 ];

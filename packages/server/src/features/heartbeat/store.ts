@@ -76,12 +76,13 @@ interface EventRow {
   readonly id: number;
   readonly text: string;
   readonly source: string;
+  readonly tainted: 0 | 1;
   readonly repeats: number;
   readonly createdAtMs: number;
 }
 export type QueuedEvent = EventRow;
 
-const eventColumns = ['id', 'text', 'source', 'repeats', 'created_at_ms as createdAtMs'] as const;
+const eventColumns = ['id', 'text', 'source', 'tainted', 'repeats', 'created_at_ms as createdAtMs'] as const;
 
 const byOpKey = query<{ opKey: string }, { id: number }>(({ db, p }) =>
   db.selectFrom('heartbeat_event').select('id').where('op_key', '=', p('opKey')),
@@ -103,12 +104,13 @@ const repeat = query<{ id: number; atMs: number; urgentReason: string | null }>(
     .where('id', '=', p('id')),
 );
 
-const insertEvent = query<Omit<SystemEvent, 'urgent'> & { readonly urgentReason: string | null }>(({ db, p }) =>
+const insertEvent = query<Omit<SystemEvent, 'urgent' | 'clean'> & { readonly urgentReason: string | null; readonly tainted: 0 | 1 }>(({ db, p }) =>
   db.insertInto('heartbeat_event').values({
     op_key: p('opKey'),
     agent_id: p('agentId'),
     text: p('text'),
     source: p('source'),
+    tainted: p('tainted'),
     urgent_reason: p('urgentReason'),
     repeats: 1,
     work_id: null,
@@ -126,15 +128,16 @@ const dropOldest = query<{ agentId: string; kept: number }>(({ db, sql, p }) => 
  * Queues what the next beat of an agent is told, inside the transaction of whatever happened. An event that says the
  * same as the one before it is counted there; of more than twenty the oldest give way.
  */
-export async function enqueueSystemEvent(tx: Tx, { urgent, ...event }: SystemEvent): Promise<void> {
+export async function enqueueSystemEvent(tx: Tx, { urgent, clean, ...event }: SystemEvent): Promise<void> {
   if ((await tx.get(byOpKey, { opKey: event.opKey })) !== undefined) return;
   const text = event.text.slice(0, maxEventChars).toWellFormed();
   const urgentReason = urgent ?? null;
+  const tainted = clean === true ? 0 : 1;
   const last = await tx.get(newest, { agentId: event.agentId });
-  if (last !== undefined && last.workId === null && last.text === text && last.source === event.source)
-    await tx.run(repeat, { id: last.id, atMs: event.atMs, urgentReason });
+  const isRepeat = last?.workId === null && last.text === text && last.source === event.source && last.tainted === tainted;
+  if (last !== undefined && isRepeat) await tx.run(repeat, { id: last.id, atMs: event.atMs, urgentReason });
   else {
-    await tx.run(insertEvent, { ...event, text, urgentReason });
+    await tx.run(insertEvent, { ...event, text, tainted, urgentReason });
     await tx.run(dropOldest, { agentId: event.agentId, kept: maxQueuedEvents });
   }
 }
@@ -272,12 +275,15 @@ export interface KnownHeartbeats {
   readonly states: readonly HeartbeatStateRow[];
   /** Agents that something waits for which was to be told at once. */
   readonly urgent: readonly { readonly agentId: string; readonly reason: WakeReason }[];
+  /** Agents with queued events of any kind. */
+  readonly queued: readonly { readonly agentId: string }[];
 }
 
 /** At start: everything that outlived the last run. */
 export const loadHeartbeats = operation('heartbeat.load', async (tx): Promise<KnownHeartbeats> => ({
   states: await tx.all(allStates, {}),
   urgent: await tx.all(urgent, {}),
+  queued: await tx.all(counts, {}),
 }));
 
 const tables = ['heartbeat_state', 'heartbeat_event', 'heartbeat_told'] as const;
