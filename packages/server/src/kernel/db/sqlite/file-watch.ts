@@ -6,6 +6,8 @@ import type { Clock } from '../../clock.ts';
 export interface FileWatch extends Disposable {
   /** What happened to the files; undefined while they are in their place. */
   fault(): string | undefined;
+  /** Looks at once, because something was found. */
+  lookNow(): void;
 }
 
 export interface FileWatchDeps {
@@ -18,6 +20,8 @@ export interface FileWatchDeps {
 }
 
 const lookMs = 30_000;
+/** Someone waits for the files to be back. */
+const faultyLookMs = 1_000;
 /** The first four bytes of a write-ahead log, but for the last bit. */
 const logMagic = 0x377f0682;
 
@@ -33,7 +37,9 @@ export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): Fil
 
   function again(): void {
     void look().then(() => {
-      if (!disposed) cancel = clock.after(lookMs, again);
+      if (disposed) return;
+      cancel();
+      cancel = clock.after(fault === undefined ? lookMs : faultyLookMs, again);
     });
   }
 
@@ -62,6 +68,7 @@ export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): Fil
   again();
   return {
     fault: () => fault,
+    lookNow: again,
     [Symbol.dispose]() {
       disposed = true;
       cancel();

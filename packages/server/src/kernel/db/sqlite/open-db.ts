@@ -11,6 +11,7 @@ import { lockFileOf } from '../../lifecycle/lock-name.ts';
 import { databaseFile, telemetryFileName } from './database-files.ts';
 import { type FileWatch, watchFiles } from './file-watch.ts';
 import { finishRestore } from './finish-restore.ts';
+import { replacedFiles } from './in-place.ts';
 import { runTask, StorageThread } from './thread.ts';
 import { tryWrite } from './try-write.ts';
 import { type CallKind, callKinds } from './wire.ts';
@@ -190,6 +191,7 @@ class SqliteDb implements Db {
           this.#tryLater();
         }
       },
+      onMoved: () => this.#files?.lookNow(),
       onCrash: (error) => {
         this.#state = 'read_only';
         if (error instanceof StartError) return;
@@ -277,10 +279,6 @@ class SqliteDb implements Db {
     this.#tasks.add(settled);
     void settled.then(() => this.#tasks.delete(settled));
   }
-}
-
-function replacedFiles(fault: string): string {
-  return `The database files were changed under the running daemon (${fault}): nothing is stored any more, because a restart would not find it. Stop the daemon, put the right files in place, and start it again`;
 }
 
 /** Sources run as they are; in the bundle the threads' module lies beside the program. */

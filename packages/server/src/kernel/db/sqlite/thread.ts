@@ -14,6 +14,8 @@ export interface ThreadOptions {
   /** Calls that may wait for an answer before more are refused. */
   readonly maxPending: number;
   readonly onState?: (state: DbStatus['state']) => void;
+  /** The files of the database are not in their place any more. */
+  readonly onMoved?: () => void;
   /** The thread ended although nobody closed it; its calls were rejected. */
   readonly onCrash: (error: Error) => void;
 }
@@ -162,8 +164,9 @@ export class StorageThread {
     }
   }
 
-  #settle({ results, errors, state }: Answers): void {
+  #settle({ results, errors, state, moved }: Answers): void {
     if (state !== undefined) this.#options.onState?.(state);
+    if (moved === true) this.#options.onMoved?.();
     const answered = this.#pending.splice(0, results.length);
     this.#awaited -= results.length;
     this.#lastShared = results.length;

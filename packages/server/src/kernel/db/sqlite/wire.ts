@@ -27,6 +27,8 @@ export interface Answers {
   readonly errors?: readonly (readonly [number, WireError])[];
   /** What the batch showed about the medium; absent when nothing was written. */
   readonly state?: DbStatus['state'];
+  /** The files are not in their place any more, so that nothing of the batch was acknowledged. */
+  readonly moved?: true;
 }
 
 /** What a thread is for; handed over as its `workerData`. */

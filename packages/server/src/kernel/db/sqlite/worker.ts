@@ -8,7 +8,9 @@ import type { DbStatus } from '../db.ts';
 import type { Migration, Operation } from '../operation.ts';
 import { backupDatabase } from './backup.ts';
 import { openReader } from './connection.ts';
+import { databaseFile } from './database-files.ts';
 import type { GroupCommit, Unit } from './group-commit.ts';
+import { replacedFiles, watchPlace } from './in-place.ts';
 import { openFiles, openForQueries } from './open-files.ts';
 import { quickCheck } from './quick-check.ts';
 import { isMediumFailure } from './sqlite-errors.ts';
@@ -85,6 +87,9 @@ async function serveCalls(
   const findOperation = indexOperations([...parts.operations, tryWrite]);
   const mainCommit = main === undefined ? undefined : createGroupCommit(main);
   const telemetryCommit = telemetry === undefined ? undefined : createGroupCommit(telemetry);
+  const file = databaseFile(dataDir);
+  const findMove = watchPlace([file, `${file}-wal`]);
+  findMove();
   let queries: Session | undefined;
   const inbox: Call[] = [];
   let closing = false;
@@ -117,13 +122,16 @@ async function serveCalls(
 
   async function answer(calls: readonly Call[]): Promise<void> {
     const results: unknown[] = Array.from({ length: calls.length });
-    const writes = await commitKind(calls, callKinds.write, mainCommit, results);
+    const stored = await commitKind(calls, callKinds.write, mainCommit, results);
+    // What was committed to a file that is not there any more must not be acknowledged.
+    const move = stored ? findMove() : undefined;
+    if (move !== undefined) fillKind(calls, callKinds.write, results, () => new Failure(new AppError('unavailable', replacedFiles(move))));
     await commitKind(calls, callKinds.telemetry, telemetryCommit, results);
     // After the commits, so that a query sees every write that was asked for before it.
     for (const [index, call] of calls.entries()) {
       if (call.kind === callKinds.read) results[index] = await runInSnapshot((queries ??= createSession(openForQueries(dataDir))), call);
     }
-    post(results, writes);
+    post(results, stored, move !== undefined);
   }
 
   async function commitKind(calls: readonly Call[], kind: CallKind, commit: GroupCommit | undefined, results: unknown[]): Promise<boolean> {
@@ -135,13 +143,11 @@ async function serveCalls(
         ? { results: units.map(() => new Failure(new Error('This database has no tables: add a migration for it'))), stored: false }
         : await commit.commit(units);
     let next = 0;
-    for (let index = 0; index < calls.length; index++) {
-      if (calls[index]?.kind === kind) results[index] = outcome.results[next++];
-    }
+    fillKind(calls, kind, results, () => outcome.results[next++]);
     return outcome.stored;
   }
 
-  function post(results: unknown[], stored: boolean): void {
+  function post(results: unknown[], stored: boolean, moved: boolean): void {
     const errors: [number, WireError][] = [];
     let state: DbStatus['state'] | undefined = stored ? 'ok' : undefined;
     const fail = (index: number, error: unknown) => {
@@ -159,6 +165,7 @@ async function serveCalls(
         results,
         ...(errors.length > 0 && { errors }),
         ...(state !== undefined && { state }),
+        ...(moved && { moved }),
       } satisfies FromThread);
     try {
       send();
@@ -179,4 +186,10 @@ async function serveCalls(
     accept(message);
     if (!busy) void drain();
   });
+}
+
+function fillKind(calls: readonly Call[], kind: CallKind, results: unknown[], resultOf: () => unknown): void {
+  for (let index = 0; index < calls.length; index++) {
+    if (calls[index]?.kind === kind) results[index] = resultOf();
+  }
 }
