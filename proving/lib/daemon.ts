@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
 
@@ -10,10 +10,16 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 const frozenAt = 'PROVING_BUNDLE';
 const sources = join(root, 'packages/server/src/main.ts');
 
+/** A copy of the bundle that daemons run from; gives its program. */
+export async function copyBundle(dir: string): Promise<string> {
+  const from = process.env[frozenAt] === undefined ? join(root, 'dist') : dirname(process.env[frozenAt]);
+  await cp(from, dir, { recursive: true, filter: (source) => !source.endsWith('.compile-cache') });
+  return join(dir, 'main.js');
+}
+
 /** From now on daemons run from a copy of dist/ as it is: a build that happens during a long proof does not get into it. */
 export async function freezeBundle(dir: string): Promise<void> {
-  await cp(join(root, 'dist'), dir, { recursive: true, filter: (source) => !source.endsWith('.compile-cache') });
-  process.env[frozenAt] = join(dir, 'main.js');
+  process.env[frozenAt] = await copyBundle(dir);
 }
 
 /** Secret of the first token, scope `*`, of every daemon that a harness starts. */
@@ -24,6 +30,8 @@ export interface DaemonOptions {
   readonly port: number;
   /** Files of proving/broken, by name: the daemon then runs from its sources with these faults built in. */
   readonly broken?: string | readonly string[];
+  /** The program, in place of the bundle in dist/. */
+  readonly program?: string;
   /** Null: no GATEHOUSE_TOKEN, as on a first start. */
   readonly token?: string | null;
   readonly env?: Readonly<Record<string, string>>;
@@ -82,7 +90,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   const faults = faultsOf(options).map((name) => join(root, 'proving/broken', `${name}.ts`));
   const missing = faults.find((file) => !existsSync(file));
   if (missing !== undefined) throw new Error(`there is no broken build ${missing}`);
-  const entry = faults.length === 0 ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources;
+  const entry = options.program ?? (faults.length === 0 ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources);
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
   const imports = [...faults, ...(options.hooks ?? []), ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
   const flags = [

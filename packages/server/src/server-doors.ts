@@ -43,6 +43,7 @@ export function createDoors({ building, options, ground, scriptCalls, ...deps }:
         overload: load.overload,
         shortage: ground.disk.shortage,
         isReplaced: ground.build.isReplaced,
+        programFault: ground.build.fault,
         controlPlaneOnly: lifetime.controlPlaneOnly,
       }),
       meter: metrics.door,

@@ -6,7 +6,7 @@ import { databaseFile, restoringFile } from './kernel/db/sqlite/database-files.t
 import { openDb } from './kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from './kernel/disk-space.ts';
 import type { EventBus } from './kernel/event-bus.ts';
-import { ownStampFile, watchBuild } from './kernel/lifecycle/build-watch.ts';
+import { ownBuildFiles, watchBuild } from './kernel/lifecycle/build-watch.ts';
 import { beginLifetime } from './kernel/lifecycle/lifetime.ts';
 import { watchLoad } from './kernel/lifecycle/load.ts';
 import { beginHeartbeat } from './kernel/lifecycle/watchdog.ts';
@@ -73,9 +73,14 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
   ];
   const build = building.use(
     watchBuild({
-      stampFile: ownStampFile(),
+      files: ownBuildFiles(),
       clock,
       onReplaced: () => log.warn({}, 'Another build of the program was installed: this one goes on with its own files until it is restarted'),
+      onFault(fault) {
+        if (fault === undefined) return log.info({}, 'The files of the program are in their place again');
+        log.error({}, fault);
+        bus.emit('system:error', { source: 'program', message: fault, timestamp: clock.now() });
+      },
     }),
   );
   let filesFault: string | undefined;

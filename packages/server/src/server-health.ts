@@ -16,6 +16,8 @@ export interface HealthDeps {
   readonly shortage: () => string | undefined;
   /** Another build of the program was installed meanwhile. */
   readonly isReplaced: () => boolean;
+  /** The files of the program are gone. */
+  readonly programFault: () => string | undefined;
   /** True after repeated crashes: no agent takes turns. */
   readonly controlPlaneOnly: boolean;
 }
@@ -26,6 +28,11 @@ function modelsCheck(models: HealthDeps['models']): Health['checks'][string] {
   const states = models.states().map(({ state }) => state);
   const worst = (['refused', 'unreachable', 'cooling'] as const).find((state) => states.includes(state));
   return worst === undefined ? { status: 'ok' } : { status: 'degraded', detail: worst };
+}
+
+function programCheck({ isReplaced, programFault }: HealthDeps): Health['checks'] {
+  if (programFault() !== undefined) return { program: { status: 'degraded', detail: 'its files were removed: restart the daemon' } };
+  return isReplaced() ? { program: { status: 'degraded', detail: 'another build is installed: restart the daemon' } } : {};
 }
 
 /** What `/health` answers. A daemon without a model provider is well: that is how it is set up. */
@@ -48,10 +55,10 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
               : { status: 'ok' },
       models: modelsCheck(deps.models),
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
-      ...(deps.isReplaced() && { program: { status: 'degraded' as const, detail: 'another build is installed: restart the daemon' } }),
+      ...programCheck(deps),
       turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
-    const unwell = storage === undefined || readOnly || short || overload || deps.controlPlaneOnly;
+    const unwell = storage === undefined || readOnly || short || overload || deps.controlPlaneOnly || deps.programFault() !== undefined;
     return {
       status: deps.state() === 'draining' ? 'draining' : unwell ? 'degraded' : 'ok',
       version: deps.version,

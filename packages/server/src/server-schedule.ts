@@ -47,8 +47,8 @@ export interface ScheduleDeps {
   readonly identityOf: (tokenId: string) => Identity | undefined;
   /** Messages were stored. */
   readonly noticeMessages: () => void;
-  /** Why nothing new can be stored now; what is accepted waits meanwhile. */
-  readonly noRoom: () => string | undefined;
+  /** Accepted work waits: nothing new can be stored, or parts of the program are missing. */
+  readonly isHeld: () => boolean;
   /** False after repeated crashes: nothing runs by itself then. */
   readonly mayWork: boolean;
 }
@@ -68,7 +68,7 @@ export function createSchedule(deps: ScheduleDeps) {
       endWork,
       maxWaitMs: options.config.durable.maxWaitMs,
       isSuspended: (agentId) => agents.find(agentId)?.suspended === true,
-      isHeld: () => deps.noRoom() !== undefined,
+      isHeld: deps.isHeld,
     }),
   );
   const inbox = createInbox({ db, bus, clock });

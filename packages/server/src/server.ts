@@ -360,7 +360,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     identityOf,
     noticeMessages: sessions.noticeMessages,
-    noRoom: ground.noRoom,
+    isHeld: () => ground.noRoom() !== undefined || ground.build.fault() !== undefined,
     mayWork: !lifetime.controlPlaneOnly,
   });
   const stops = createStops({ tokens: tokens.api, autonomy, turns, background: background.api, commands: shell.background });

@@ -2,6 +2,7 @@
 import { type ErrorCode, errorCatalogue, type Issue } from '@gatehouse/contract/errors';
 import { isOutOfDescriptors } from './descriptors.ts';
 import { isDiskFull } from './disk-full.ts';
+import { isMissingPart, missingPart } from './missing-part.ts';
 
 export interface ErrorDetails {
   /** The offending parameter, for `param` of the `/v1` body. */
@@ -32,8 +33,10 @@ export class AppError extends Error {
   }
 }
 
-/** The caller's own error, `unavailable` for a full disk, or an `internal` one that hides what happened behind fixed words. */
+/** The caller's own error, `unavailable` where the machine or the installation is at fault, or an `internal` one that hides what happened behind fixed words. */
 export function toAppError(error: unknown): AppError {
+  // A thread that could not be started is otherwise taken for one that its input was too large for.
+  if (isMissingPart(error)) return new AppError('unavailable', missingPart, { cause: error });
   if (error instanceof AppError) return error;
   if (isDiskFull(error)) return new AppError('unavailable', 'The disk is full: nothing can be stored until space is freed', { cause: error });
   if (isOutOfDescriptors(error)) return new AppError('unavailable', 'The server has too many files and sockets open', { cause: error });

@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
+import { isMissingPart, missingPart } from '../kernel/missing-part.ts';
 import {
   type ModelClient,
   ModelError,
@@ -95,7 +96,9 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     result = await deps.clientOf(model.provider).generate(request, sink);
   } catch (thrown) {
     const error =
-      thrown instanceof ModelError ? thrown : new ModelError('server', `Provider "${model.provider}": the client failed`, { cause: thrown });
+      thrown instanceof ModelError
+        ? thrown
+        : new ModelError('server', isMissingPart(thrown) ? missingPart : `Provider "${model.provider}": the client failed`, { cause: thrown });
     if (deps.hideSecrets !== undefined) error.message = deps.hideSecrets(error.message);
     booked({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
     const pause = states.failed(model, call.agentId, error);

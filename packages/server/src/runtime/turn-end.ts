@@ -1,4 +1,5 @@
 import type { FinishReason } from '@gatehouse/contract';
+import { isMissingPart, missingPart } from '../kernel/missing-part.ts';
 import { ModelError, type ModelErrorKind } from '../llm/model.ts';
 import type { Refused } from './turn-budget.ts';
 import type { FailureKind, TurnFailure } from './turn-failure.ts';
@@ -102,6 +103,7 @@ export function endOfFailedCall(error: unknown, { stopped, isSilent }: FailedCal
   if (stopped === 'denied') return turnEnds.denied;
   if (stopped === 'aborted' || error instanceof TurnStoppedError) return turnEnds.aborted;
   if (!(error instanceof ModelError)) return turnEnds.internal;
+  if (isMissingPart(error)) return transient('provider_degraded', error.kind, missingPart, undefined);
   const { finishReason, message, transient: isTransient } = modelVerdicts[error.kind];
   const cause = plainWords(error.message);
   // The caller's own parameters are at fault as often as not, and only the provider knows which.

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -6,25 +6,37 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, it } from 'vitest';
 import { watchBuild } from './build-watch.ts';
 
-it('tells once that another build was put in place of the running one', async () => {
+it('reports once that another build was installed, and that files of the running one are missing for as long as they are', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-test-'));
   try {
-    const file = join(dir, '.sources');
-    writeFileSync(file, 'one');
+    const [stamp, program] = [join(dir, '.sources'), join(dir, 'main-1234.js')];
+    writeFileSync(stamp, 'one');
+    writeFileSync(program, '');
     const clock = createStepClock();
-    let told = 0;
-    using build = watchBuild({ stampFile: pathToFileURL(file), clock, onReplaced: () => (told += 1) });
+    const told: (string | undefined)[] = [];
+    using build = watchBuild({
+      files: { stamp: pathToFileURL(stamp), program: pathToFileURL(program) },
+      clock,
+      onReplaced: () => told.push('replaced'),
+      onFault: (fault) => told.push(fault?.slice(0, 40)),
+    });
     const look = async () => {
-      clock.advance(60_000);
+      clock.advance(10_000);
       await new Promise((done) => setTimeout(done, 5));
     };
     await look();
     await look();
-    expect([build.isReplaced(), told]).toEqual([false, 0]);
-    writeFileSync(file, 'two');
+    expect([build.isReplaced(), build.fault(), told]).toEqual([false, undefined, []]);
+    writeFileSync(stamp, 'two');
     await expect.poll(async () => (await look(), build.isReplaced())).toBe(true);
     await look();
-    expect(told).toBe(1);
+    expect([build.fault(), told]).toEqual([undefined, ['replaced']]);
+    renameSync(program, `${program}.away`);
+    await expect.poll(async () => (await look(), build.fault())).toContain('removed or replaced under the running daemon');
+    renameSync(`${program}.away`, program);
+    await expect.poll(async () => (await look(), build.fault())).toBe(undefined);
+    await look();
+    expect(told).toEqual(['replaced', 'The files of the program were removed or', undefined]);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
