@@ -17,10 +17,14 @@ export interface ScarcityReport {
 
 const limit = 256;
 const turns = 5;
+const refusedMs = 2_000;
 const exitDisk = 73;
 const Health = z.looseObject({ status: z.string() });
 
-/** More idle sockets than a limit of 256 descriptors has room for; turns are still answered to whoever is connected. */
+/**
+ * More idle sockets than a limit of 256 descriptors has room for; turns are still answered to whoever is connected, and whoever comes
+ * beyond is refused at once.
+ */
 export async function proveFewDescriptors(options: { readonly sockets: number; readonly broken?: string }): Promise<ScarcityReport> {
   const home = await makeHome();
   const provider = await startEchoProvider();
@@ -40,6 +44,9 @@ export async function proveFewDescriptors(options: { readonly sockets: number; r
     const { token } = daemon;
     for (const status of await Promise.all(Array.from({ length: turns }, () => askOnce(port, token, agent))))
       if (status !== 200) wrong.push(`a turn was answered ${status}`);
+    const late = await Promise.all(Array.from({ length: turns }, () => comeLate(port)));
+    for (const end of late)
+      if (end !== 'closed' && !/^HTTP\/1\.1 503 .*\r\nretry-after:/is.test(end)) wrong.push(`a connection beyond the limit: ${end}`);
     if (daemon.child.exitCode !== null) wrong.push(`the daemon ended with ${daemon.child.exitCode}`);
     return { wrong };
   } finally {
@@ -49,6 +56,20 @@ export async function proveFewDescriptors(options: { readonly sockets: number; r
     await provider.close();
     await removeHome(home);
   }
+}
+
+/** What a new connection that asks for something gets: its first bytes, or `closed`. */
+function comeLate(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'));
+    const end = (how: string) => {
+      resolve(how);
+      socket.destroy();
+    };
+    socket.setTimeout(refusedMs, () => end(`nothing within ${refusedMs} ms`));
+    socket.once('data', (bytes) => end(bytes.toString('latin1')));
+    socket.once('close', () => end('closed')).on('error', () => {});
+  });
 }
 
 async function askOnce(port: number, token: string, agent: Agent): Promise<number | string> {
