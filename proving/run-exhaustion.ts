@@ -1,5 +1,7 @@
 import { containersMissing, proveEndlessProvider, proveTwoContainers } from './exhaustion.ts';
 import { type ProofOptions, type Proofs, tell } from './lib/proof.ts';
+import { proveReplacedData } from './replaced-data.ts';
+import { proveReplacedProgram } from './replaced-program.ts';
 import { mountMissing, proveFewDescriptors, proveFullDisk } from './scarcity.ts';
 
 /** The full forms of what runs out, or is there twice. */
@@ -35,9 +37,32 @@ export function exhaustionProofs(_options: ProofOptions): Proofs {
       tell(wrong);
       const broken = await proveFewDescriptors({ sockets: 400, broken: 'no-descriptor-cap' });
       return {
-        promise: 'Four hundred idle sockets under a limit of 256 descriptors keep nobody from being answered who is connected',
+        promise:
+          'Four hundred idle sockets under a limit of 256 descriptors keep nobody from being answered who is connected; who comes beyond is refused at once',
         figure: `${wrong.length} wrong`,
         caught: `connections without bound: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async data() {
+      const { wrong, ...report } = await proveReplacedData({ jobs: true });
+      tell(wrong);
+      const broken = await proveReplacedData({ jobs: true, broken: 'blind-to-replaced-files' });
+      return {
+        promise: 'Nothing is acknowledged into files of data/ that were moved away or replaced; work waits and runs once',
+        figure: `${report.acked} acknowledged, ${report.refused} refused: ${wrong.length} wrong`,
+        caught: `nobody looks at the files: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async program() {
+      const { wrong, ...report } = await proveReplacedProgram({ jobs: true });
+      tell(wrong);
+      const broken = await proveReplacedProgram({ jobs: true, broken: true });
+      return {
+        promise: 'A daemon whose dist/ is removed says so for each part that it lacks, and work waits for the restart',
+        figure: `${report.asked} requests, ${report.lacking} answered with the reason: ${wrong.length} wrong`,
+        caught: `a missing part is taken for another fault: ${broken.wrong.length} wrong`,
         good: wrong.length === 0 && broken.wrong.length > 0,
       };
     },

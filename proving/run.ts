@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { freezeBundle, root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
-import { counts, type Proof, type Proofs, tell, total } from './lib/proof.ts';
+import { keep, type Outcome, readKept } from './lib/kept-outcomes.ts';
+import { counts, type Proofs, tell, total } from './lib/proof.ts';
 import { freshSeed } from './lib/random.ts';
 import { straceMissing } from './lib/strace.ts';
 import { proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
@@ -20,11 +21,10 @@ import { storageProofs } from './run-storage.ts';
 import { teamProofs } from './run-teams.ts';
 import { timeProofs } from './run-time.ts';
 
-/** `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. */
-interface Outcome extends Proof {
-  readonly id: string;
-  readonly seconds: number;
-}
+/**
+ * `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. What has held on the
+ * same commit is not run again, unless with `--fresh`, a seed, or by name.
+ */
 
 const { values } = parseArgs({
   options: {
@@ -32,8 +32,10 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '200' },
     seed: { type: 'string' },
     'no-write': { type: 'boolean', default: false },
+    fresh: { type: 'boolean', default: false },
   },
 });
+const changed = ', with changes';
 const seed = values.seed === undefined ? freshSeed() : Number(values.seed);
 const wanted = values.only?.toLowerCase().split(',');
 const progress = (line: string): void => console.log(line);
@@ -97,12 +99,12 @@ function problems(report: R1Report): string[] {
 function commit(): string {
   try {
     const id = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
-    const changed =
+    const isChanged =
       execFileSync('git', ['status', '--porcelain', '--untracked-files=no', '--', '.', ':!proving/RESULTS.md'], {
         cwd: root,
         encoding: 'utf8',
       }).trim() !== '';
-    return changed ? `${id}, with changes` : id;
+    return isChanged ? `${id}${changed}` : id;
   } catch {
     return 'unknown';
   }
@@ -129,13 +131,26 @@ function document(outcomes: readonly Outcome[]): string {
 const frozen = await makeHome();
 await freezeBundle(frozen);
 const under = commit();
+const mayResume = wanted === undefined && values.seed === undefined && !under.endsWith(changed) && under !== 'unknown';
+const kept = mayResume && !values.fresh ? await readKept(under) : [];
 const outcomes: Outcome[] = [];
 for (const [id, prove] of Object.entries(proofs)) {
   if (wanted !== undefined && !wanted.includes(id)) continue;
+  const earlier = kept.find((outcome) => outcome.id === id);
+  if (earlier !== undefined) {
+    outcomes.push(earlier);
+    console.log(`${id.toUpperCase()} has held on ${under}: ${earlier.figure}`);
+    continue;
+  }
   console.log(`${id.toUpperCase()} begins (seed ${seed})`);
   const startedAt = performance.now();
   const outcome = { id, ...(await prove()), seconds: Math.round((performance.now() - startedAt) / 1000) };
   outcomes.push(outcome);
+  if (mayResume)
+    await keep(
+      under,
+      outcomes.filter(({ good }) => good),
+    );
   console.log(`${id.toUpperCase()} ${outcome.good ? 'holds' : 'FAILS'}: ${outcome.figure}\n   broken build: ${outcome.caught}`);
 }
 await removeHome(frozen);
