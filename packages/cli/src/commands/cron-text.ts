@@ -47,6 +47,20 @@ export function runTable({ runs }: Result<'cron.runs'>, width?: number): string 
   return withNotes(table, runs.map(causeNote), width);
 }
 
+/** What an agent's job may cost; undefined for one that runs once. */
+export function estimateText({ runsPerHour, costPerHourUsd }: Result<'cron.preview'>): string | undefined {
+  if (runsPerHour === 0) return undefined;
+  const often = `${Number(runsPerHour.toPrecision(2))} runs an hour`;
+  return costPerHourUsd === null
+    ? `What it costs is not known: no turn of this agent had a known price yet (${often}).`
+    : `It costs about ${dollars(costPerHourUsd)} an hour, if each run costs what this agent's last turns did (${often}).`;
+}
+
+function dollars(value: number): string {
+  if (value === 0) return '$0';
+  return value < 0.0001 ? 'less than $0.0001' : `$${value >= 0.01 ? value.toFixed(2) : value.toFixed(4)}`;
+}
+
 export function statusText(status: Result<'cron.status'>): string {
   const { state, configuredEnabled, resolvedAgentId, jobCount, activeClaimCount, store, ledger, intent, lastError } = status;
   return renderColumns([

@@ -1,3 +1,4 @@
+import { type Client, GatehouseError } from '@gatehouse/client';
 import type { ParamsInput } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
@@ -6,7 +7,7 @@ import { type Io, printLine } from '../io.ts';
 import { widthOf } from '../render/notes.ts';
 import { plainText } from '../render/plain.ts';
 import { confirm } from './confirm.ts';
-import { jobTable, runTable, scheduleText, statusText } from './cron-text.ts';
+import { estimateText, jobTable, runTable, scheduleText, statusText } from './cron-text.ts';
 import { addGroup } from './group.ts';
 import { collect, type JobFlags, readPayload, readPolicies, readSchedule, withJob } from './job-flags.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
@@ -47,6 +48,7 @@ export function addCronCommand(program: Command, io: Io): void {
       if (payload === undefined) throw usageError('What does it do?', 'Give one of --message, --event and --deliver.');
       const policies = await readPolicies(flags, io);
       const { client } = await connect(flags, io);
+      if (payload.kind === 'agent_turn' && flags.output !== 'json') await printEstimate(client, schedule, flags.agent, io);
       const done = await client.call('cron.add', { name, schedule, payload, ...agentOf(flags.agent), ...policies });
       printLine(
         io.stdout,
@@ -126,6 +128,18 @@ export function addCronCommand(program: Command, io: Io): void {
       const status = await client.call('cron.status', agentOf(agent));
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(status) : statusText(status));
     });
+}
+
+/** Prints what a job may cost before it is stored. What is wrong with the schedule or the agent is said by `cron.add`. */
+async function printEstimate(client: Client, schedule: ParamsInput<'cron.add'>['schedule'], agent: string | undefined, io: Io): Promise<void> {
+  try {
+    const agentId = agent ?? (await client.call('cron.status')).resolvedAgentId;
+    const estimate = await client.call('cron.preview', { schedule, count: 1, agentId });
+    const text = estimateText(estimate);
+    if (text !== undefined) printLine(io.stderr, text);
+  } catch (error) {
+    if (!(error instanceof GatehouseError)) throw error;
+  }
 }
 
 function withAgent(command: Command, help = 'agent (default: the default one)'): Command {

@@ -67,6 +67,25 @@ test('cron: a job is added, listed, changed, paused, resumed, run and removed', 
   expect(rowOf((await run('cron', 'list')).out, 'report')).toBeUndefined();
 });
 
+test('cron: the cost of a job per hour is printed before it is added', async () => {
+  await using session = await open();
+  const { run, server } = session;
+  const add = (name: string, ...more: string[]) => run('cron', 'add', name, '--every', '15m', '--message', 'What is due?', ...more);
+  expect(await add('blind')).toMatchObject({
+    code: 0,
+    err: 'What it costs is not known: no turn of this agent had a known price yet (4 runs an hour).\n',
+  });
+  server.provider.setAnswer(() => ({ text: 'Nothing.', usage: { input: 500, output: 500 } }));
+  await server.client.call('agent.execute', { message: 'Hello' });
+  expect(await add('priced')).toMatchObject({
+    code: 0,
+    err: "It costs about $0.0060 an hour, if each run costs what this agent's last turns did (4 runs an hour).\n",
+    out: expect.stringMatching(/^Added priced/),
+  });
+  expect(await run('cron', 'add', 'once', '--in', '1h', '--message', 'Hi')).toMatchObject({ code: 0, err: '' });
+  expect(await add('plain', '--json')).toMatchObject({ code: 0, err: '' });
+});
+
 test('cron: every flag reaches the job, and what is taken away is gone', async () => {
   await using session = await open();
   const { run, file } = session;
