@@ -30,7 +30,11 @@ async function tick(nowMs: number): Promise<{ jobId: string; scheduledForMs: num
     if (items.length === 0) return executed;
     for (const item of items) {
       const work = CronWork.parse(item.payload);
-      const plan = finishOf(work, { status: 'completed', text: 'done', ours: true }, { defaultMaxErrors: 5, nowMs, fence: (text) => text });
+      const plan = finishOf(
+        work,
+        { status: 'completed', text: 'done', ours: true },
+        { defaultMaxErrors: 5, nowMs, fence: (text) => text, forOwner: true },
+      );
       const claim = { id: item.id, owner: item.owner, fence: item.fence };
       if ((await db.write(finishOccurrence, { ...plan, claim })) !== undefined)
         executed.push({ jobId: work.jobId, scheduledForMs: work.scheduledForMs });

@@ -9,7 +9,8 @@ import type { SendRow } from '../../packages/server/src/features/session-send/ap
 import type { RunEnding } from '../../packages/server/src/features/subagents/api.ts';
 import type { AlongsideRows } from '../../packages/server/src/features/turns/api.ts';
 import { endWork } from '../../packages/server/src/end-left-turn.ts';
-import { acceptGraph, closeGraph, moveGraphNodes, tellGraphByInbox } from '../../packages/server/src/graph-work.ts';
+import { endWorkWithMessage } from '../../packages/server/src/end-left-turn.ts';
+import { acceptGraph, closeGraph, moveGraphNodes } from '../../packages/server/src/graph-work.ts';
 import type { Db } from '../../packages/server/src/kernel/db/db.ts';
 import { acceptSend, failSendWork } from '../../packages/server/src/send-work.ts';
 import { tellNews } from '../../packages/server/src/tell-news.ts';
@@ -107,7 +108,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
         n,
         [],
         [
-          ['message', (on, claim) => on.write(tellGraphByInbox, { claim, inbox, atMs })],
+          ['message', (on, claim) => on.write(endWorkWithMessage, { ...claim, state: 'done', inbox, atMs })],
           ['turn', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, {}))],
         ],
       );

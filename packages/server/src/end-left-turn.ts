@@ -1,4 +1,6 @@
 import { type Settlement, settleWork } from './features/durable/store.ts';
+import type { InboxMessage } from './features/inbox/api.ts';
+import { inboxDeliver } from './features/inbox/store.ts';
 import { dropLedger, findDurableTurn } from './features/turns/ledger-store.ts';
 import { endOf } from './features/turns/left-turn.ts';
 import { endOpenTurn } from './features/turns/store.ts';
@@ -34,6 +36,13 @@ export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'se
   });
   return 'unknown';
 }
+
+/** Ends a piece of work without its turn, with a message about it; false when the claim is another's, or the message was delivered before. */
+export const endWorkWithMessage = operation(
+  'durable.endWithMessage',
+  async (tx, { inbox, ...ending }: Settlement & { readonly inbox: InboxMessage }): Promise<boolean> =>
+    (await settleWithoutTurn(tx, ending)) !== 'lost' && (await inboxDeliver(tx, inbox)) === 'accepted',
+);
 
 /** The end of work that no feature settled in an operation of its own. */
 export const endWork = operation('durable.end', async (tx, ending: Settlement): Promise<boolean> => (await settleWithoutTurn(tx, ending)) !== 'lost');

@@ -8,7 +8,8 @@ import { endWork } from './end-left-turn.ts';
 import { createGraphs } from './features/graph/graph.ts';
 import { answerGate, cancelGraph } from './features/graph/store.ts';
 import type { RunEnd, SubagentsApi } from './features/subagents/api.ts';
-import { acceptGraph, closeGraph, graphsOfRoot, moveGraphNodes, tellGraphByInbox } from './graph-work.ts';
+import { endWorkWithMessage } from './end-left-turn.ts';
+import { acceptGraph, closeGraph, graphsOfRoot, moveGraphNodes } from './graph-work.ts';
 import { AppError } from './kernel/app-error.ts';
 import type { CallContext } from './kernel/call-context.ts';
 import type { Db } from './kernel/db/db.ts';
@@ -171,7 +172,7 @@ async function begin(
       standing: () => ({ profile: 'standard', caps: new Set() }),
       rootOf: () => 'root-1',
     },
-    operations: { accept: acceptGraph, move: moveGraphNodes, close: closeGraph, tellByInbox: tellGraphByInbox, ofRoot: graphsOfRoot },
+    operations: { accept: acceptGraph, move: moveGraphNodes, close: closeGraph, endWithMessage: endWorkWithMessage, ofRoot: graphsOfRoot },
     sessions: { existing: () => Promise.reject(new AppError('not_found', 'none')) },
     turns: { tell: () => Promise.reject(new AppError('unavailable', 'none')) },
     identityOf: () => identity,

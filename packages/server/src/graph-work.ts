@@ -1,6 +1,3 @@
-import { settleWithoutTurn } from './end-left-turn.ts';
-import type { WorkClaim } from './features/durable/api.ts';
-import type { InboxMessage } from './features/inbox/api.ts';
 import { enterRoot, leaveRoot } from './features/autonomy/store.ts';
 import { acceptWork, cancelWork, findWork, holdsWork, settleWork } from './features/durable/store.ts';
 import {
@@ -70,13 +67,6 @@ export const closeGraph = operation(
   },
 );
 
-/** A graph whose conversation cannot be told any more: its owner is, instead. */
-export const tellGraphByInbox = operation(
-  'graph.tellByInbox',
-  async (tx, { claim, inbox, atMs }: { readonly claim: WorkClaim; readonly inbox: InboxMessage; readonly atMs: number }): Promise<boolean> =>
-    (await settleWithoutTurn(tx, { ...claim, state: 'done', atMs })) !== 'lost' && (await inboxDeliver(tx, inbox)) === 'accepted',
-);
-
 export const graphsOfRoot = operation('graph.ofRoot', async (tx, { rootRunId }: { readonly rootRunId: string }): Promise<FoundGraph[]> => {
   const found: FoundGraph[] = [];
   for (const { id } of await openGraphsOf(tx, rootRunId)) {
@@ -86,4 +76,4 @@ export const graphsOfRoot = operation('graph.ofRoot', async (tx, { rootRunId }: 
   return found;
 });
 
-export const graphWorkOperations = [acceptGraph, moveGraphNodes, closeGraph, tellGraphByInbox, graphsOfRoot];
+export const graphWorkOperations = [acceptGraph, moveGraphNodes, closeGraph, graphsOfRoot];

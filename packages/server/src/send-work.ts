@@ -1,6 +1,7 @@
 import type { WorkClaim } from './features/durable/api.ts';
 import { settleWithoutTurn } from './end-left-turn.ts';
 import { acceptWork, cancelWork, findWork } from './features/durable/store.ts';
+import type { InboxMessage } from './features/inbox/api.ts';
 import { inboxDeliver } from './features/inbox/store.ts';
 import type { SendIntake, SendProgress } from './features/session-send/api.ts';
 import { answerKey, sendKind } from './features/session-send/exchange.ts';
@@ -22,12 +23,15 @@ export async function keepSend(tx: Tx, { next, inbox, ...answer }: SendProgress)
   if (inbox !== undefined) await inboxDeliver(tx, inbox);
 }
 
-/** Ends a message without an answer, with its work; false when the claim is another's, who then goes on with it. */
+/** Ends a message without an answer, with its work and what its sender is told; false when the claim is another's, who then goes on with it. */
 export const failSendWork = operation(
   'sessionSend.failWork',
-  async (tx, { claim, ...failure }: SendFailure & { readonly claim: WorkClaim }): Promise<boolean> =>
-    (await settleWithoutTurn(tx, { ...claim, state: 'failed', errorKind: failure.errorKind, atMs: failure.atMs })) !== 'lost' &&
-    closeSend(tx, failure),
+  async (tx, { claim, inbox, ...failure }: SendFailure & { readonly claim: WorkClaim; readonly inbox?: InboxMessage }): Promise<boolean> => {
+    const { errorKind, atMs } = failure;
+    if ((await settleWithoutTurn(tx, { ...claim, state: 'failed', errorKind, atMs })) === 'lost' || !(await closeSend(tx, failure))) return false;
+    if (inbox !== undefined) await inboxDeliver(tx, inbox);
+    return true;
+  },
 );
 
 /** What is on its way into a conversation that is deleted ends with it: a turn would bring the conversation back. */

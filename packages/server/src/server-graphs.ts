@@ -1,6 +1,7 @@
+import { endWorkWithMessage } from './end-left-turn.ts';
 import { createGraphs } from './features/graph/graph.ts';
 import type { SubagentsApi } from './features/subagents/api.ts';
-import { acceptGraph, closeGraph, graphsOfRoot, moveGraphNodes, tellGraphByInbox } from './graph-work.ts';
+import { acceptGraph, closeGraph, graphsOfRoot, moveGraphNodes } from './graph-work.ts';
 import { AppError } from './kernel/app-error.ts';
 import type { TeamsDeps } from './server-teams.ts';
 
@@ -21,6 +22,6 @@ export function createGraphPart({ options, ...deps }: TeamsDeps & { readonly sub
       if (agentCaller === undefined || agentId === agentCaller.agentId || allowAgents.length === 0 || allowAgents.includes(agentId)) return;
       throw new AppError('denied', `Sub-agents of agent ${agentId} are not allowed here`);
     },
-    operations: { accept: acceptGraph, move: moveGraphNodes, close: closeGraph, tellByInbox: tellGraphByInbox, ofRoot: graphsOfRoot },
+    operations: { accept: acceptGraph, move: moveGraphNodes, close: closeGraph, endWithMessage: endWorkWithMessage, ofRoot: graphsOfRoot },
   });
 }

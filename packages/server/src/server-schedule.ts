@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { acceptDelivery } from './accept-delivery.ts';
 import type { AgentsApi, ConfigureAgent } from './features/agents/api.ts';
 import type { AutonomyApi } from './features/autonomy/api.ts';
-import { endWork } from './end-left-turn.ts';
+import { endWork, endWorkWithMessage } from './end-left-turn.ts';
 import { createDurable } from './features/durable/durable.ts';
 import { beatPrincipal } from './features/heartbeat/beat.ts';
 import { createInbox } from './features/inbox/inbox.ts';
@@ -118,6 +118,7 @@ export function createSchedule(deps: ScheduleDeps) {
       inbox: inbox.api,
       turns,
       acceptDelivery,
+      endWithMessage: endWorkWithMessage,
       targetOf: (agentId, principalId, key) => ({
         ref: conversationRef(agentId, principalId, key),
         sessionKey: printSessionKey(key),

@@ -29,7 +29,7 @@ import { cronResetOperations } from './features/cron/reset-store.ts';
 import { cronSearchOperations } from './features/cron/search-store.ts';
 import { cronJobOperations } from './features/cron/store.ts';
 import { durableMigrations } from './features/durable/migrations.ts';
-import { endWork } from './end-left-turn.ts';
+import { endWork, endWorkWithMessage } from './end-left-turn.ts';
 import { durableOperations } from './features/durable/store.ts';
 import { eventMigrations } from './features/events/migrations.ts';
 import { eventOperations } from './features/events/store.ts';
@@ -136,6 +136,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   takeNews,
   tellNews,
   endWork,
+  endWorkWithMessage,
   ...cronJobOperations,
   ...cronSearchOperations,
   ...cronOccurrenceOperations,

@@ -66,6 +66,14 @@ export function isAdmin({ agentCaller, identity }: CallContext): boolean {
   return agentCaller === undefined && allows(identity.scopes, 'admin');
 }
 
+/**
+ * Whether a message to an identity may hold what is for owners only, such as the sentences of a model provider: an administrator's, and
+ * one to a name without a token (a webhook, a heartbeat), which only administrators read.
+ */
+export function isForOwners(identity: Identity | undefined): boolean {
+  return identity !== undefined && (identity.scopes.length === 0 || allows(identity.scopes, 'admin'));
+}
+
 /** Whether the words of a call may be those of somebody outside: of an agent that has read such text. */
 export function isTaintedCall({ agentCaller }: CallContext): boolean {
   return agentCaller?.tainted?.() === true;

@@ -44,12 +44,16 @@ export interface RunResult {
   readonly ours?: boolean;
   /** Whoever wrote it had read text from outside; unknown counts as such. */
   readonly tainted?: boolean;
+  /** Its work was given up: whoever made the job is told. */
+  readonly givenUp?: true;
 }
 
 export interface FinishDeps {
   readonly defaultMaxErrors: number;
   readonly nowMs: number;
   readonly fence: (text: string, label: FenceLabel) => string;
+  /** What the maker of the job is told may hold causes of failures. */
+  readonly forOwner: boolean;
 }
 
 const maxReason = 1000;
@@ -84,7 +88,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
     dependency: result.dependency ?? 'neutral',
     defaultMaxErrors: deps.defaultMaxErrors,
     // Whoever made the job is told of an outage that was longer than its run could wait.
-    ...(delivery ?? (result.dependency === 'dependency_error' ? { inbox: alertOf(work, result, deps.nowMs) } : {})),
+    ...(delivery ?? (result.dependency === 'dependency_error' || result.givenUp === true ? { inbox: alertOf(work, result, deps) } : {})),
     ...(excerpt && {
       systemEvent: eventOf(work, {
         text: `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`,
@@ -111,8 +115,19 @@ export function eventOf(
   return { ...event, agentId, source: 'cron', opKey: `cron:${executionId}`, ...(urgent === true && { urgent: 'cron' as const }) };
 }
 
-function alertOf({ executionId, agentId, jobName, principalId }: CronWork, { reason }: RunResult, atMs: number): InboxMessage {
-  const text = `Job "${jobName}" failed after waiting for its model provider. ${reason ?? ''}`.trim();
+function alertOf(
+  { executionId, jobId, agentId, jobName, principalId }: CronWork,
+  { reason, cause, givenUp }: RunResult,
+  { forOwner, nowMs: atMs }: FinishDeps,
+): InboxMessage {
+  const what = givenUp === true ? 'was given up' : 'failed after waiting for its model provider';
+  const said = forOwner && cause !== undefined ? [sentence(`Cause: ${cause}`)] : [];
+  const text = [
+    `Job "${jobName}" ${what}.`,
+    ...(reason === undefined ? [] : [sentence(reason)]),
+    ...said,
+    `Next step: \`gatehouse cron run ${jobId}\` runs it again.`,
+  ].join(' ');
   return {
     id: newId('in'),
     opKey: `cron:${executionId}`,
@@ -180,4 +195,5 @@ function deliveryOf(
   };
 }
 
+const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 const cut = (text: string, length: number) => (text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`);

@@ -1,3 +1,4 @@
+import { isForOwners } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
@@ -91,7 +92,12 @@ export function createRunner(deps: RunnerDeps) {
   /** Writes the end down and tells of it; without a claim when the work was settled before. */
   async function finish(work: CronWork, result: RunResult, claim: WorkItem | undefined, late?: LateRun): Promise<void> {
     const nowMs = clock.now();
-    const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors, nowMs, fence: deps.fence });
+    const plan = finishOf(work, result, {
+      defaultMaxErrors: deps.defaultMaxErrors,
+      nowMs,
+      fence: deps.fence,
+      forOwner: isForOwners(deps.execute.identityOf(work.tokenId)),
+    });
     const { payload } = work;
     const isEvent = payload.kind === 'heartbeat_event' && result.status === 'dispatched';
     const isUrgent = isEvent && payload.wakeMode === 'now';
@@ -150,11 +156,11 @@ export function createRunner(deps: RunnerDeps) {
   }
 
   /** Work that was given up unseen: nobody knows how far the last try came. */
-  async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
+  async function gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
     const work = CronWork.parse(item.payload);
     if (errorKind === 'deleted')
       return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'Its conversation was deleted while it waited.' }, item);
-    await finish(work, { status: 'unknown', errorKind, reason: 'It was tried too often without an end.' }, item);
+    await finish(work, { status: 'unknown', errorKind, reason: 'It was tried too often without an end.', cause, givenUp: true }, item);
   }
 
   /** Ends an occurrence whose turn was committed in an earlier run of the daemon, and its own end not. */

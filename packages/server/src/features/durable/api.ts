@@ -1,4 +1,6 @@
+import type { Operation } from '../../kernel/db/operation.ts';
 import type { TurnFailure } from '../../runtime/turn-failure.ts';
+import type { InboxMessage } from '../inbox/api.ts';
 
 /** What of a failure decides whether its work waits. */
 export type ProviderFailure = Pick<TurnFailure, 'transient' | 'message' | 'retryAfterMs' | 'cause'>;
@@ -112,6 +114,12 @@ export interface WorkLimits {
    */
   readonly gaveUp?: (item: WorkItem, errorKind: string, cause: string) => Promise<void>;
 }
+
+/** `endWorkWithMessage`: ends work with a message about it, in one commit; false when the claim is another's, or it was delivered before. */
+export type EndWithMessage = Operation<
+  WorkClaim & { readonly state: WorkEnd; readonly errorKind?: string | null; readonly inbox: InboxMessage; readonly atMs: number },
+  boolean
+>;
 
 export interface DurableWork {
   /** One handler for each kind, given before `start`. */

@@ -15,7 +15,7 @@ export const maxAsked = 8000;
 /** A graph that has ended. */
 export interface EndedGraph {
   readonly row: Pick<GraphRow, 'id' | 'label' | 'agentId' | 'principalId' | 'cancelReason' | 'state'>;
-  readonly nodes: readonly Pick<NodeRow, 'nodeId' | 'state' | 'output' | 'error' | 'partial'>[];
+  readonly nodes: readonly Pick<NodeRow, 'nodeId' | 'state' | 'output' | 'error' | 'cause' | 'partial'>[];
 }
 
 const titleOf = ({ id, label }: Pick<GraphRow, 'id' | 'label'>) => (label === null ? `Graph ${id}` : `Graph "${label}" (${id})`);
@@ -44,9 +44,13 @@ export function verdictOn({ row, nodes }: EndedGraph): string {
 
 const reasons = { manual: 'on demand', timeout: 'its time was over', budget: 'its budget was used up', killed: 'it was stopped' } as const;
 
-/** What failed, for people: identifiers and short errors. */
-export function failuresOf({ nodes }: EndedGraph): string {
-  return nodes.flatMap(({ nodeId, state, error }) => (state === 'failed' ? [`- ${nodeId}: ${error ?? 'failed'}`] : [])).join('\n');
+/** What failed: identifiers and short errors, with their causes for owners. */
+export function failuresOf({ nodes }: EndedGraph, forOwner = false): string {
+  return nodes
+    .flatMap(({ nodeId, state, error, cause }) =>
+      state === 'failed' ? [`- ${nodeId}: ${error ?? 'failed'}${forOwner && cause !== null ? ` (${cause})` : ''}`] : [],
+    )
+    .join('\n');
 }
 
 type About = Pick<GraphRow, 'id' | 'label' | 'agentId' | 'principalId'>;
@@ -60,10 +64,23 @@ function message(
   return { id: newId('in'), opKey: `graph:${id}:${key}`, digest: hash('sha256', text), source: 'graph', agentId, principalId, text, ...more };
 }
 
+export interface EndTelling {
+  readonly conversationRef: string | null;
+  /** The message may hold causes of failures. */
+  readonly forOwner: boolean;
+  /** Why the conversation that asked for the graph was not told. */
+  readonly undelivered?: string | undefined;
+  readonly atMs: number;
+}
+
 /** The one message about the end of a graph. */
-export function endMessage(found: EndedGraph, spec: GraphSpec, conversationRef: string | null, atMs: number): InboxMessage {
-  const parts = [verdictOn(found), failuresOf(found), resultOf(found, spec)].filter((part) => part !== '');
-  const level = found.row.state === 'completed' ? 'info' : 'alert';
+export function endMessage(found: EndedGraph, spec: GraphSpec, { conversationRef, forOwner, undelivered, atMs }: EndTelling): InboxMessage {
+  const { id, state } = found.row;
+  const next = state === 'failed' ? `Next step: look at it with \`gatehouse graph status ${id}\`, then start it again.` : '';
+  const untold =
+    undelivered === undefined ? '' : `The conversation that asked for it could not be told: ${undelivered}. Next step: write there to go on with it.`;
+  const parts = [verdictOn(found), failuresOf(found, forOwner), resultOf(found, spec), next, untold].filter((part) => part !== '');
+  const level = state === 'completed' && undelivered === undefined ? 'info' : 'alert';
   return message(found.row, 'end', parts.join('\n\n'), { conversationRef, level, atMs });
 }
 

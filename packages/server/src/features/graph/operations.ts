@@ -1,7 +1,7 @@
 import type { AuditRow } from '../../kernel/db/audit.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { RootEntry } from '../autonomy/api.ts';
-import type { NewWork, WorkClaim } from '../durable/api.ts';
+import type { EndWithMessage, NewWork, WorkClaim } from '../durable/api.ts';
 import type { InboxMessage } from '../inbox/api.ts';
 import type { GraphRow, StopReason } from './rows.ts';
 import type { FoundGraph, GraphEnd, NodeChange } from './store.ts';
@@ -63,7 +63,7 @@ export interface GraphOperations {
   /** Undefined: it had ended, or the claim is another's; nothing was written. */
   readonly close: Operation<GraphClosing, GraphClosed | undefined>;
   /** Ends the work that tells of a graph with a message; false when it told already, or the claim is another's. */
-  readonly tellByInbox: Operation<{ readonly claim: WorkClaim; readonly inbox: InboxMessage; readonly atMs: number }, boolean>;
+  readonly endWithMessage: EndWithMessage;
   /** Graphs of a root run that run. */
   readonly ofRoot: Operation<{ readonly rootRunId: string }, readonly FoundGraph[]>;
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isForOwners } from '../../kernel/call-context.ts';
 import type { AutonomyApi, RootStop } from '../autonomy/api.ts';
 import type { DurableWork, WorkHandler, WorkItem } from '../durable/api.ts';
 import { endMessage, type EndedGraph } from './announce.ts';
@@ -77,7 +78,8 @@ export function createGraphRunner(deps: RunnerDeps) {
 
   function tellingOf(found: EndedGraph, row: GraphRow, atMs: number): GraphTelling {
     const announce = announceIn(row);
-    const inbox = endMessage(found, specOf(row), announce.to === 'conversation' ? announce.conversationRef : null, atMs);
+    const conversationRef = announce.to === 'conversation' ? announce.conversationRef : null;
+    const inbox = endMessage(found, specOf(row), { conversationRef, forOwner: isForOwners(deps.identityOf(row.tokenId)), atMs });
     // A conversation is told what there is to go on with; what failed, or was stopped by somebody, needs no model call.
     return announce.to === 'conversation' && found.row.state === 'completed' ? { work: tellingWork(row, atMs) } : { inbox };
   }
@@ -109,12 +111,12 @@ export function createGraphRunner(deps: RunnerDeps) {
     }
   };
 
-  async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
+  async function gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
     const { graphId } = Payload.parse(item.payload);
     const found = await db.read(loadGraph, { id: graphId });
     if (found?.row.state !== 'running') return;
     const error = `given up: ${errorKind}`;
-    await close(found.row, overAs(found.nodes, error), { state: 'failed', reason: null, error }, item);
+    await close(found.row, overAs(found.nodes, error, cause), { state: 'failed', reason: null, error }, item);
   }
 
   async function kill({ row, nodes }: FoundGraph): Promise<boolean> {
@@ -175,9 +177,9 @@ export function createGraphRunner(deps: RunnerDeps) {
 /** To be taken up again: by the next start, since a daemon that stops claims nothing; at once, when the graph has ended, which then is seen. */
 const parked = { retryAfterMs: 0, errorKind: 'parked' } as const;
 
-const overAs = (nodes: FoundGraph['nodes'], error: string): EndedGraph['nodes'] =>
+const overAs = (nodes: FoundGraph['nodes'], error: string, cause: string | null = null): EndedGraph['nodes'] =>
   nodes.map((node) => {
-    if (node.state === 'running') return { ...node, state: 'failed', error };
+    if (node.state === 'running') return { ...node, state: 'failed', error, cause };
     return node.state === 'pending' ? { ...node, state: 'skipped', error } : node;
   });
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isForOwners } from '../../kernel/call-context.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
 import type { DurableWork, NewWork, WorkHandler, WorkItem } from '../durable/api.ts';
 import type { SessionsApi } from '../sessions/api.ts';
@@ -17,7 +17,7 @@ export interface TellDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'ide
   readonly turns: Pick<TurnsApi, 'tell'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly sessions: Pick<SessionsApi, 'existing'>;
-  readonly operations: Pick<GraphOperations, 'tellByInbox'>;
+  readonly operations: Pick<GraphOperations, 'endWithMessage'>;
 }
 
 const Payload = z.object({ graphId: z.string() });
@@ -34,11 +34,23 @@ export function tellingWork({ id, agentId }: Pick<GraphRow, 'id' | 'agentId'>, a
 export function createTelling(deps: TellDeps) {
   const { db, clock } = deps;
 
-  async function byInbox(found: FoundGraph, item: WorkItem): Promise<'settled'> {
+  /** `undelivered`: why it is given up to tell the conversation. */
+  async function byInbox(
+    found: FoundGraph,
+    item: WorkItem,
+    undelivered?: { readonly errorKind: string; readonly cause: string },
+  ): Promise<'settled'> {
     const atMs = clock.now();
-    const inbox = endMessage(found, specOf(found.row), null, atMs);
+    const announce = announceIn(found.row);
+    const forOwner = isForOwners(deps.identityOf(found.row.tokenId));
+    const inbox = endMessage(found, specOf(found.row), {
+      conversationRef: undelivered !== undefined && announce.to === 'conversation' ? announce.conversationRef : null,
+      forOwner,
+      undelivered: forOwner ? undelivered?.cause : undelivered?.errorKind,
+      atMs,
+    });
     const { id, owner, fence } = item;
-    if (await db.write(deps.operations.tellByInbox, { claim: { id, owner, fence }, inbox, atMs })) deps.inbox.announce(inbox);
+    if (await db.write(deps.operations.endWithMessage, { id, owner, fence, state: 'done', inbox, atMs })) deps.inbox.announce(inbox);
     return 'settled';
   }
 
@@ -49,7 +61,8 @@ export function createTelling(deps: TellDeps) {
     const announce = announceIn(row);
     const identity = deps.identityOf(row.tokenId);
     // A turn that gives its work back counts no tries by itself.
-    if (announce.to !== 'conversation' || identity === undefined || item.attempts >= maxTellAttempts) return byInbox(found, item);
+    if (announce.to !== 'conversation' || identity === undefined) return byInbox(found, item);
+    if (item.attempts >= maxTellAttempts) return byInbox(found, item, { errorKind: 'failed', cause: item.waiting?.cause ?? 'its turn failed' });
     const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
     const conversation = () =>
       deps.sessions.existing({ conversationRef: announce.conversationRef }, call).catch((error: unknown) => {
@@ -94,9 +107,9 @@ export function createTelling(deps: TellDeps) {
     return told === undefined ? byInbox(found, item) : 'settled';
   };
 
-  async function gaveUp(item: WorkItem): Promise<void> {
+  async function gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
     const found = await db.read(loadGraph, { id: Payload.parse(item.payload).graphId });
-    if (found !== undefined) await byInbox(found, item);
+    if (found !== undefined) await byInbox(found, item, { errorKind, cause });
   }
 
   return { handler, gaveUp };

@@ -1,13 +1,13 @@
 import { ToolPolicy } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
-import type { Identity, ToolBounds } from '../../kernel/call-context.ts';
+import { type Identity, isForOwners, type ToolBounds } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { parseJson } from '../../kernel/json.ts';
-import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
+import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from '../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../inbox/api.ts';
 import type { DurableTurn, TurnOutcome, TurnsApi } from '../turns/api.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
@@ -32,7 +32,7 @@ export interface AnswerDeps {
   /** Whether turns of one of these conversations ever read text from outside. */
   readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
   /** `send-work.ts`; false when the claim is another's. */
-  readonly failSendWork: Operation<SendFailure & { readonly claim: WorkClaim }, boolean>;
+  readonly failSendWork: Operation<SendFailure & { readonly claim: WorkClaim; readonly inbox?: InboxMessage }, boolean>;
 }
 
 export const sendLimits = { concurrency: 64, maxAttempts: 5 };
@@ -47,7 +47,7 @@ const errorKindOf = ({ failure, finishReason }: TurnOutcome): string | undefined
 
 export interface Answer {
   readonly run: WorkHandler;
-  readonly gaveUp: (item: WorkItem, errorKind: string) => Promise<void>;
+  readonly gaveUp: NonNullable<WorkLimits['gaveUp']>;
   /** Ends the messages of a root run that are on their way; their turns are ended with it. */
   stop(rootRunId: string): Promise<number>;
   /** Ends the awaited messages to a conversation that was deleted, also those whose work no handler has claimed yet. */
@@ -67,9 +67,12 @@ export function createAnswer(deps: AnswerDeps): Answer {
     return { state: 'aborted', errorKind };
   }
 
-  async function fail({ id, owner, fence }: WorkItem, sendId: string, errorKind: string): Promise<'settled'> {
-    const isMine = await db.write(deps.failSendWork, { claim: { id, owner, fence }, id: sendId, errorKind, atMs: clock.now() });
-    if (isMine) tellFailed(sendId, errorKind);
+  async function fail({ id, owner, fence }: WorkItem, sendId: string, errorKind: string, inbox?: InboxMessage): Promise<'settled'> {
+    const told = inbox === undefined ? {} : { inbox };
+    const isMine = await db.write(deps.failSendWork, { claim: { id, owner, fence }, id: sendId, errorKind, ...told, atMs: clock.now() });
+    if (!isMine) return 'settled';
+    tellFailed(sendId, errorKind);
+    tellInbox(inbox);
     return 'settled';
   }
 
@@ -77,6 +80,9 @@ export function createAnswer(deps: AnswerDeps): Answer {
   function identityOf({ tokenId, principalId, toAgentId }: SendRow): Identity | undefined {
     return deps.identityOf(tokenId) ?? (tokenId === principalId ? { principalId, tokenId, scopes: [], agents: [toAgentId] } : undefined);
   }
+
+  const whyOf = (send: SendRow, { failure }: TurnOutcome): string =>
+    (isForOwners(identityOf(send)) ? failure?.cause : undefined) ?? failure?.message ?? 'its turn failed';
 
   /** Where the whole of it stands once this answer is kept. */
   function progressOf(send: SendRow & SendState, leg: number, outcome: TurnOutcome): SendProgress {
@@ -94,7 +100,9 @@ export function createAnswer(deps: AnswerDeps): Answer {
     };
     // Nobody waits for the answer any more, so that the failure must be told.
     if (errorKind !== null)
-      return outcome.failure?.transient === true && !waiting.has(send.id) ? { ...progress, inbox: failedNote(send, outcome, atMs) } : progress;
+      return outcome.failure?.transient === true && !waiting.has(send.id)
+        ? { ...progress, inbox: failedNote(send, whyOf(send, outcome), atMs) }
+        : progress;
     if (goesOn(send, leg, response)) return { ...progress, next: workOf(send, leg + 1, atMs) };
     const inbox = inboxOf(send, response, waiting.has(send.id), atMs);
     return { ...progress, ...(inbox !== undefined && { inbox }) };
@@ -199,9 +207,12 @@ export function createAnswer(deps: AnswerDeps): Answer {
         await db.write(failSend, { id, errorKind: 'deleted', atMs: clock.now() });
       }
     },
-    async gaveUp(item, errorKind) {
+    async gaveUp(item, errorKind, cause) {
       const { sendId } = Payload.parse(item.payload);
-      await fail(item, sendId, errorKind);
+      const send = await db.read(findSend, { id: sendId });
+      // Whoever waits is told at once, and whoever deleted the conversation knows.
+      const isTold = waiting.has(sendId) || errorKind === 'deleted' || send?.state !== 'open';
+      await fail(item, sendId, errorKind, isTold ? undefined : failedNote(send, isForOwners(identityOf(send)) ? cause : errorKind, clock.now()));
     },
   };
 }

@@ -4,7 +4,7 @@ import { newId } from '../../kernel/ids.ts';
 import type { NewWork } from '../durable/api.ts';
 import type { InboxMessage } from '../inbox/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import type { DurableTurn, TurnOutcome } from '../turns/api.ts';
+import type { DurableTurn } from '../turns/api.ts';
 import type { SendRow, SendState } from './api.ts';
 
 /** Kind of the durable work that brings a message to its conversation; one piece for each answer. */
@@ -90,9 +90,9 @@ export function inboxOf(send: SendRow, answer: string, isAwaited: boolean, atMs:
   };
 }
 
-/** What the sender is told of a message that found no answer because its model provider failed for too long. */
-export function failedNote(send: SendRow, { failure }: TurnOutcome, atMs: number): InboxMessage {
-  const text = `A message to ${send.toSessionKey} (agent ${send.toAgentId}) was not answered: ${failure?.message ?? 'its turn failed'}`;
+/** What the sender is told of a message that was accepted, found no answer, and that nobody waits for. */
+export function failedNote(send: SendRow, why: string, atMs: number): InboxMessage {
+  const text = `A message to ${send.toSessionKey} (agent ${send.toAgentId}) was not answered: ${why}. Next step: send it again.`;
   return {
     id: newId('in'),
     opKey: `session_send:${send.id}:failed`,

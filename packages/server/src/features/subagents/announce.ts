@@ -1,16 +1,17 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext, Identity } from '../../kernel/call-context.ts';
+import { type CallContext, type Identity, isForOwners } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import { newId, newTraceId } from '../../kernel/ids.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
-import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
+import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from '../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../inbox/api.ts';
 import type { ConversationTarget, NewMessages } from '../sessions/api.ts';
+import type { TurnFailure } from '../../runtime/turn-failure.ts';
 import type { DurableTurn, TurnsApi } from '../turns/api.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import { failureNote, inboxText, newsAtOnce, writeNews } from './news.ts';
@@ -63,7 +64,7 @@ const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
 
 /** Tells whoever asked of runs that ended: by a turn in its conversation, by a note there when there is no result, or in the inbox. */
-export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHandler; readonly gaveUp: (item: WorkItem) => Promise<void> } {
+export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
   const { db, clock, events } = deps;
 
   const readRow = (item: WorkItem) => db.read(findRun, { id: AnnounceWork.parse(item.payload).runId });
@@ -86,8 +87,12 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
   async function tellConversation(row: RunRow, target: ConversationTarget, item: WorkItem, call: CallContext): Promise<WorkOutcome> {
     let news: News = { exists: true, rows: [] };
     let hasNote = false;
+    let alert: InboxMessage | undefined;
     const outcome = await deps.turns.tell(
-      turnFor(row, target, item, () => news.rows.map(({ id }) => id)),
+      turnFor(row, target, item, {
+        runIds: () => news.rows.map(({ id }) => id),
+        failed: (failure) => (alert = unansweredAlert(row, news.rows, target, failure)),
+      }),
       async () => {
         news = await db.write(deps.operations.take, { ref: target.ref, claim: claimOf(item), runId: row.id, limit: newsAtOnce });
         if (!news.exists || news.rows.length === 0) return undefined;
@@ -101,7 +106,10 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
       call,
     );
     if (outcome !== undefined) {
-      if (outcome.settled && outcome.state !== 'accepted') for (const told of news.rows) events.lifecycleEnded(told, 'turn');
+      if (outcome.settled && outcome.state !== 'accepted') {
+        for (const told of news.rows) events.lifecycleEnded(told, 'turn');
+        if (alert !== undefined) deps.inbox.announce(alert);
+      }
       return 'settled';
     }
     if (hasNote) {
@@ -120,7 +128,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     row: RunRow,
     target: ConversationTarget,
     item: WorkItem,
-    runIds: () => readonly string[],
+    news: { readonly runIds: () => readonly string[]; readonly failed: (failure: TurnFailure) => InboxMessage },
   ): Omit<DurableTurn, 'message' | 'fenced'> {
     const { origin, policies, agents } = readOptions(row.optionsJson).asked;
     return {
@@ -139,8 +147,10 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
         if (wait !== undefined) return wait;
         const { failure, finishReason } = ended;
         // The news is in the conversation by now, whatever became of the answer.
-        const alongside = { news: { runIds: runIds(), as: 'turn' as const } };
+        const alongside = { news: { runIds: news.runIds(), as: 'turn' as const } };
         if (failure === undefined) return { state: 'done', alongside };
+        // Nobody asked for this turn, so that nobody sees that it gave no answer.
+        if (failure.transient) return { state: 'failed', errorKind: failure.kind, alongside: { ...alongside, inbox: [news.failed(failure)] } };
         return { state: finishReason === 'aborted' ? 'aborted' : 'failed', errorKind: failure.kind, alongside };
       },
     };
@@ -171,35 +181,43 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     for (const message of where.inbox ?? []) deps.inbox.announce(message);
   }
 
-  /** With all that the work has taken to tell. */
-  async function tellInbox(row: RunRow, item: WorkItem): Promise<WorkOutcome> {
+  /** With all that the work has taken to tell; `undelivered` says why its conversation was not told. */
+  async function tellInbox(row: RunRow, item: WorkItem, undelivered?: string): Promise<WorkOutcome> {
     const others = (await db.read(findClaimed, { workId: item.id })).filter(({ id }) => id !== row.id);
     const rows = [row, ...others];
-    await tell(item, rows, { inbox: rows.map(messageOf) });
+    await tell(item, rows, { inbox: rows.map((one) => messageOf(one, undelivered)) });
     return 'settled';
   }
 
-  function messageOf(row: RunRow): InboxMessage {
-    const text = inboxText(row);
-    return {
-      id: newId('in'),
-      opKey: `subagent:${row.id}`,
-      digest: hash('sha256', row.id),
-      source: 'subagent',
-      agentId: row.agentId,
-      conversationRef: row.conversationRef,
-      principalId: row.principalId,
-      level: row.state === 'completed' ? 'info' : 'alert',
-      text,
-      atMs: clock.now(),
-    };
+  function messageOf(row: RunRow, undelivered: string | undefined): InboxMessage {
+    const text = inboxText(row, { forOwner: isForOwners(deps.identityOf(row)) });
+    if (undelivered === undefined || row.announceRef === null) return inboxMessage(row, row.state === 'completed' ? 'info' : 'alert', text);
+    return inboxMessage(
+      row,
+      'alert',
+      `${text}\n\nIts conversation ${row.announceRef} could not be told: ${undelivered}. Next step: write there to go on with it.`,
+    );
+  }
+
+  /** The conversation has the news, and its agent did not answer. */
+  function unansweredAlert(row: RunRow, rows: readonly RunRow[], { sessionKey }: ConversationTarget, { message, cause }: TurnFailure): InboxMessage {
+    const why = isForOwners(deps.identityOf(row)) ? (cause ?? message) : message;
+    const ids = rows.map(({ id }) => id).join(', ');
+    const text = `The end of ${ids} was announced in the conversation ${sessionKey}, and its agent did not answer after waiting for its model provider: ${why}. Next step: write there to go on with it.`;
+    return inboxMessage(row, 'alert', text);
+  }
+
+  function inboxMessage(row: RunRow, level: InboxMessage['level'], text: string): InboxMessage {
+    const { id, agentId, conversationRef, principalId } = row;
+    const about = { source: 'subagent', agentId, conversationRef, principalId } as const;
+    return { id: newId('in'), opKey: `subagent:${id}`, digest: hash('sha256', id), ...about, level, text, atMs: clock.now() };
   }
 
   return {
     handler,
-    async gaveUp(item) {
+    async gaveUp(item, errorKind, cause) {
       const row = await readRow(item);
-      if (row?.announced === 'pending') await tellInbox(row, item);
+      if (row?.announced === 'pending') await tellInbox(row, item, isForOwners(deps.identityOf(row)) ? cause : errorKind);
     },
   };
 }

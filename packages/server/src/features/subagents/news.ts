@@ -57,10 +57,12 @@ export function writeNews(rows: readonly RunRow[], maxTokens: number, fence: (te
   return { message: `[Sub-agents that you asked for ended. Nobody wrote this message.]\n\n${parts.join('\n\n')}` };
 }
 
-/** The same for a person. */
-export function inboxText(row: RunRow): string {
+/** The same for a person; `cause` says why an owner's run failed. */
+export function inboxText(row: RunRow, { forOwner }: { readonly forOwner: boolean }): string {
   const ref = row.resultRefJson === null ? undefined : ResultRef.parse(parseJson(row.resultRefJson));
   const whole = ref === undefined ? [] : [`The whole result (${ref.bytes} bytes, ${ref.kind}): ${ref.ref}`];
   const said = row.state === 'completed' ? [row.summary ?? '(nothing)'] : [];
-  return [`${headlineOf(row)}: ${oneLine(row.task)}`, ...said, ...whole].join('\n\n');
+  const cause = forOwner && row.cause !== null ? [`Cause: ${row.cause}`] : [];
+  const next = row.state === 'failed' ? [`Next step: look at it with \`gatehouse runs show ${row.id}\`, then start it again.`] : [];
+  return [`${headlineOf(row)}: ${oneLine(row.task)}`, ...said, ...whole, ...cause, ...next].join('\n\n');
 }

@@ -4,12 +4,12 @@ import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Log } from '../../kernel/log.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { DurableWork, WorkHandler, WorkItem, WorkState } from '../durable/api.ts';
+import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits, WorkState } from '../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../inbox/api.ts';
-import type { TurnFailure } from '../../runtime/turn-failure.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import { announceDelivery } from './announce.ts';
 import type { Deliver } from './deliver.ts';
@@ -37,6 +37,7 @@ const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
 
 /** Runs the turn of a delivery in the background. How it ends is told by the log, an event and the list of deliveries, never to the sender. */
 export function createRunDelivery(deps: {
+  readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
@@ -45,7 +46,8 @@ export function createRunDelivery(deps: {
   readonly keysOf: Deliver['keysOf'];
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
-}): { readonly run: WorkHandler; readonly gaveUp: (item: WorkItem, errorKind: string) => Promise<void> } {
+  readonly endWithMessage: EndWithMessage;
+}): { readonly run: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
   function announce({ key: deliveryId }: WorkItem, { mappingId: mapping, target: { agentId } }: DeliveryWork, state: WorkState): void {
     announceDelivery(deps, { deliveryId, mapping, agentId, state });
   }
@@ -59,14 +61,23 @@ export function createRunDelivery(deps: {
     });
   }
 
+  /** Its sender was told that it was accepted, and its conversation knows nothing of it: whoever runs the gateway is told. */
+  async function giveUp(item: WorkItem, work: DeliveryWork, errorKind: string, cause: string): Promise<void> {
+    const { id, owner, fence } = item;
+    const atMs = deps.clock.now();
+    const inbox = alertOf(item, work, `was given up: ${cause}`, atMs);
+    failed(item, work, errorKind);
+    if (await deps.db.write(deps.endWithMessage, { id, owner, fence, state: 'failed', errorKind, inbox, atMs })) deps.inbox.announce(inbox);
+    announce(item, work, 'failed');
+  }
+
   return {
     async run(item, signal) {
       const work = DeliveryWork.parse(item.payload);
       const { mapping } = deps.ruleOf(work.mappingId) ?? {};
       if (mapping === undefined) {
-        failed(item, work, 'mapping_removed');
-        announce(item, work, 'failed');
-        return { state: 'failed', errorKind: 'mapping_removed' };
+        await giveUp(item, work, 'mapping_removed', 'its mapping was removed from the configuration');
+        return 'settled';
       }
       const { id: workId, owner, fence } = item;
       announce(item, work, 'running');
@@ -89,9 +100,10 @@ export function createRunDelivery(deps: {
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;
               const { turnId, finishReason, failure } = ended;
-              const result = { turnId, finishReason, ...(failure?.cause !== undefined && { cause: failure.cause }) };
+              const result = { turnId, finishReason, ...(failure !== undefined && { cause: failure.cause ?? failure.message }) };
               if (failure === undefined) return { state: 'done', result };
-              if (failure.transient) alert = alertOf(item, work, failure, deps.clock.now());
+              if (failure.transient)
+                alert = alertOf(item, work, `failed after waiting for its model provider: ${failure.cause ?? failure.message}`, deps.clock.now());
               const alongside = alert === undefined ? {} : { alongside: { inbox: [alert] } };
               return { state: finishReason === 'aborted' ? 'aborted' : 'failed', result, errorKind: failure.kind, ...alongside };
             },
@@ -114,8 +126,9 @@ export function createRunDelivery(deps: {
         return { retryAfterMs: waitMs(item), errorKind: error.code };
       }
     },
-    async gaveUp(item, errorKind) {
+    async gaveUp(item, errorKind, cause) {
       const work = DeliveryWork.parse(item.payload);
+      if (errorKind !== 'deleted') return giveUp(item, work, errorKind, cause);
       failed(item, work, errorKind);
       announce(item, work, 'failed');
     },
@@ -131,9 +144,9 @@ function messageOf({ mappingId, message, template }: DeliveryWork) {
   return { message: asked, fenced: { text: message, source: `webhook ${mappingId}` } };
 }
 
-/** A delivery that waited for its model provider as long as it may: its sender has been told that it was accepted. */
-function alertOf({ key }: WorkItem, { mappingId, target }: DeliveryWork, { message, cause }: TurnFailure, atMs: number): InboxMessage {
-  const text = `Webhook delivery ${key} (mapping "${mappingId}") failed after waiting for its model provider: ${cause ?? message}`;
+/** Of a delivery that was accepted and not done. */
+function alertOf({ key }: WorkItem, { mappingId, target }: DeliveryWork, what: string, atMs: number): InboxMessage {
+  const text = `Webhook delivery ${key} (mapping "${mappingId}") ${what}. Next step: \`gatehouse webhooks replay ${key}\` runs it again.`;
   return {
     id: newId('in'),
     opKey: `webhook:${key}:failed`,

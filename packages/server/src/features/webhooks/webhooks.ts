@@ -1,4 +1,4 @@
-import type { DurableWork } from '../durable/api.ts';
+import type { DurableWork, EndWithMessage } from '../durable/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
 import type { WebhooksApi } from './api.ts';
@@ -16,6 +16,7 @@ export interface WebhooksDeps extends DeliverDeps {
   readonly durable: DurableWork;
   readonly turns: Pick<TurnsApi, 'durable'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly endWithMessage: EndWithMessage;
 }
 
 const firstPruneMs = 60_000;
