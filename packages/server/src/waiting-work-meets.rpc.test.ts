@@ -73,6 +73,12 @@ class World {
   waiting = () => this.#count(`ended_at_ms is null and json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`);
   left = () => this.#count('ended_at_ms is null');
 
+  /** Sources of the alerts in all inboxes. */
+  async alerts(): Promise<string[]> {
+    const { messages } = await this.server.client.call('inbox.list', {});
+    return messages.flatMap(({ level, source }) => (level === 'alert' ? [source] : [])).toSorted();
+  }
+
   async recover(): Promise<void> {
     this.isDown = false;
     await this.server.client.call('providers.retry', { provider: 'mock' });
@@ -114,12 +120,13 @@ test('agents.suspend: nothing runs while it is suspended, and everything once wh
   expect(world.answered.toSorted()).toEqual(accepted.toSorted());
 });
 
-test('agents.delete: what waits for it ends', async () => {
+test('agents.delete: what waits for it ends, and whoever had it accepted is told once', async () => {
   const world = await waitingWorld();
   await world.server.client.call('agents.delete', { agentId: 'spare' });
   await world.recover();
   await world.settle();
   expect(world.answered).toEqual([]);
+  expect(await world.alerts()).toEqual(['graph', 'turn', 'webhook']);
 });
 
 test('session.reset: what was accepted runs once, in the conversation that began anew', async () => {
@@ -136,6 +143,8 @@ test('session.delete: what waits in the conversation ends, and what waits elsewh
   await world.recover();
   await world.settle();
   expect(world.answered.toSorted()).toEqual(accepted.filter((text) => text !== 'sent text').toSorted());
+  // Whoever deleted it knows.
+  expect(await world.alerts()).toEqual([]);
 });
 
 test('a process that is killed meanwhile: the next one waits on, and runs each once', async () => {

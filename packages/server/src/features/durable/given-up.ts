@@ -5,5 +5,5 @@ export function givenUp({ attempts, resumes, waiting }: WorkItem, errorKind: str
   if (errorKind === 'deleted') return 'Its conversation was deleted while it waited';
   if (errorKind === 'too_many_resumes') return `The daemon ended ${resumes} times while it did this`;
   const tries = `${attempts} ${attempts === 1 ? 'try' : 'tries'} failed, the last with ${errorKind}`;
-  return waiting?.cause === undefined ? tries : `${tries}; ${waiting.cause}`;
+  return waiting?.cause === undefined ? tries : `${tries}; before that it waited: ${waiting.cause}`;
 }
