@@ -287,7 +287,8 @@ describe('fallback', () => {
 
   test.for([
     [401, 'auth'],
-    [402, 'billing'],
+    [402, 'bad_request'],
+    [403, 'bad_request'],
     [429, 'rate_limit'],
     [500, 'server'],
   ] as const)('%i goes on to the next model, with an event and every attempt booked once', async ([status, error]) => {
@@ -486,11 +487,11 @@ describe('fallback', () => {
   });
 
   test.each([
-    [401, 'auth'],
-    [402, 'billing'],
-  ])('a call that only finds providers which refused with %i fails as %s, not as a rate limit', async (status, kind) => {
+    [401, 'auth', {}],
+    [402, 'billing', { error: { message: 'pay', code: 'insufficient_credits' } }],
+  ])('a call that only finds providers which refused with %i fails as %s, not as a rate limit', async (status, kind, more) => {
     const { first, second, models } = await pair();
-    first.queue({ status });
+    first.queue({ status, ...more });
     await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind });
     await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind, retryAfterMs: 60_000 });
     expect(first.served()).toBe(1);

@@ -32,6 +32,9 @@ const mayFallBack: Readonly<Record<ModelErrorKind, boolean>> = {
 /** Refusals of a request that another provider may take: it has the model, or a higher limit. */
 const statusesOfOneProvider: ReadonlySet<number | undefined> = new Set([404, 413]);
 
+const concernsOneProvider = ({ kind, status, possibly }: ModelError): boolean =>
+  mayFallBack[kind] || possibly !== undefined || statusesOfOneProvider.has(status);
+
 const nothingUsed: ModelUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
 const overloadedPauseMs = 500;
 const longestRetryPauseMs = 2000;
@@ -52,8 +55,9 @@ type Tried = { readonly result: ModelResult } | { readonly error: ModelError };
 /** Makes `Models.generate`: cooldowns, one retry where nothing was lost, then the next model of the list. */
 export function createGenerate(deps: GenerateDeps): Models['generate'] {
   return async function generate(call, sink) {
-    const ready = call.models.filter((model) => deps.states.remainingMs(model, call.isExplicit) === 0);
-    if (ready.length === 0) throw allPaused(call.models, deps.states);
+    const caller = callerOf(call);
+    const ready = call.models.filter((model) => deps.states.pauseOf(model, caller, call.isExplicit) === undefined);
+    if (ready.length === 0) throw allPaused(call, deps.states);
     let attempts = 0;
     let last: { readonly model: ModelInfo; readonly error: ModelError } | undefined;
     for (const model of ready) {
@@ -68,11 +72,10 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
       }
       if ('result' in tried) return { result: tried.result, model };
       last = { model, error: tried.error };
-      const { kind, status, partial } = tried.error;
       // What was only watched is made again; whoever asked has seen nothing of it.
-      if ((partial !== undefined && sink?.onlyWatched !== true) || !(mayFallBack[kind] || statusesOfOneProvider.has(status))) throw tried.error;
+      if ((tried.error.partial !== undefined && sink?.onlyWatched !== true) || !concernsOneProvider(tried.error)) throw tried.error;
     }
-    if (last === undefined) throw allPaused(call.models, deps.states);
+    if (last === undefined) throw allPaused(call, deps.states);
     deps.bus.emit('model:fallback_exhausted', {
       agentId: call.agentId,
       provider: last.model.provider,
@@ -101,7 +104,7 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
         : new ModelError('server', isMissingPart(thrown) ? missingPart : `Provider "${model.provider}": the client failed`, { cause: thrown });
     if (deps.hideSecrets !== undefined) error.message = deps.hideSecrets(error.message);
     booked({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
-    const pause = states.failed(model, call.agentId, error);
+    const pause = states.failed(model, { agentId: call.agentId, caller: callerOf(call) }, error);
     if (pause !== undefined)
       bus.emit('model:auth_cooldown', {
         provider: model.provider,
@@ -144,11 +147,11 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function allPaused(models: readonly ModelInfo[], states: ProviderStates): ModelError {
-  const pauses = models.flatMap((model) => {
-    const pause = states.pauseOf(model);
-    return pause === undefined ? [] : [{ ...pause, leftMs: states.remainingMs(model) }];
-  });
+/** What an agent does on its own behalf has one caller. */
+const callerOf = ({ caller, agentId }: Call): string => caller ?? `agent:${agentId}`;
+
+function allPaused(call: Call, states: ProviderStates): ModelError {
+  const pauses = call.models.flatMap((model) => states.pauseOf(model, callerOf(call)) ?? []);
   // Waiting helps only where one of them asked for it; refused credentials stay what they are.
   const paused = pauses.filter(({ why }) => why === 'rate_limit');
   const [first] = (paused.length > 0 ? paused : pauses).toSorted((a, b) => a.leftMs - b.leftMs);

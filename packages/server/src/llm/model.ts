@@ -170,6 +170,8 @@ export class ModelError extends Error {
   readonly kind: ModelErrorKind;
   readonly status?: number;
   readonly retryAfterMs?: number;
+  /** Of a `bad_request` that may concern the key or the account instead: its provider does not say which. */
+  readonly possibly?: 'auth' | 'billing';
   /** Set when text was already handed to the sink: the call must not be repeated elsewhere. */
   readonly partial?: ModelResult;
   /** What the failed call is estimated to have used, when the provider had begun to answer, or had the request and was left. */
@@ -178,12 +180,20 @@ export class ModelError extends Error {
   constructor(
     kind: ModelErrorKind,
     message: string,
-    details: { status?: number; retryAfterMs?: number; partial?: ModelResult; usage?: ModelUsage; cause?: unknown } = {},
+    details: {
+      status?: number;
+      retryAfterMs?: number;
+      possibly?: 'auth' | 'billing';
+      partial?: ModelResult;
+      usage?: ModelUsage;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.kind = kind;
     if (details.status !== undefined) this.status = details.status;
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
+    if (details.possibly !== undefined) this.possibly = details.possibly;
     if (details.partial !== undefined) this.partial = details.partial;
     if (details.usage !== undefined) this.usage = details.usage;
   }

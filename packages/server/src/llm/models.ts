@@ -52,6 +52,8 @@ export interface Models extends AsyncDisposable {
     call: {
       readonly models: readonly ModelInfo[];
       readonly agentId: string;
+      /** Id of the token, or of what acts without one; the agent itself when absent. */
+      readonly caller?: string;
       readonly request: Omit<ModelRequest, 'model' | 'maxAnswerBytes'>;
       readonly onAttempt: (attempt: Attempt) => void;
       /** Asked after an attempt that failed and cost something; without leave the call fails with what it has. */

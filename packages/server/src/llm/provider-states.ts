@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
+import { type CallerPause, Doubts } from './doubts.ts';
 import type { ModelError, ModelErrorKind, ModelInfo } from './model.ts';
 import type { ProviderState } from './models.ts';
 
@@ -50,10 +51,18 @@ interface Failing {
   cause: string;
 }
 
+/** Who calls a model. */
+export interface Calling {
+  readonly agentId: string;
+  /** Id of the token, or of what acts without one. */
+  readonly caller: string;
+}
+
 /**
  * What is known of each provider from the calls made to it. Pauses are kept per model, because one model may be out of
  * quota or not allowed while the others answer. A pause is the provider's own `Retry-After` where it names one,
- * otherwise `firstMs`, five times longer after each further refusal, an hour at most.
+ * otherwise `firstMs`, five times longer after each further refusal, an hour at most. A refusal that may concern the
+ * request alone pauses the model for nobody but its caller (`Doubts`).
  */
 export class ProviderStates {
   readonly #bus: EventBus;
@@ -61,6 +70,7 @@ export class ProviderStates {
   readonly #firstMs: number;
   readonly #startedAtMs: number;
   readonly #pauses = new Map<string, Map<string, Paused>>();
+  readonly #doubts: Doubts;
   readonly #failing = new Map<string, Failing>();
   readonly #recoveredAtMs = new Map<string, number>();
   readonly #listeners = new Set<(model: string) => void>();
@@ -70,22 +80,25 @@ export class ProviderStates {
     this.#clock = clock;
     this.#firstMs = firstMs;
     this.#startedAtMs = clock.now();
+    this.#doubts = new Doubts(clock, firstMs);
   }
 
-  /** Milliseconds for which the model is left alone; 0 when it may be called. An explicit call ignores refused credentials. */
-  remainingMs(model: About, isExplicit = false): number {
+  /** Why and how long a model is left alone; undefined when it may be called. An explicit call ignores refused credentials. */
+  pauseOf(
+    model: About,
+    caller: string,
+    isExplicit = false,
+  ): CallerPause | { readonly leftMs: number; readonly why: Refusal; readonly cause: string } | undefined {
     const pause = this.#pauses.get(model.provider)?.get(model.modelId);
-    if (pause === undefined || (isExplicit && meaning[pause.why] === 'refused')) return 0;
-    return Math.max(0, Math.ceil(pause.until - this.#clock.monotonic()));
-  }
-
-  /** Why a model is left alone; undefined when it may be called. */
-  pauseOf(model: About): Pick<Paused, 'why' | 'cause'> | undefined {
-    return this.remainingMs(model) === 0 ? undefined : this.#pauses.get(model.provider)?.get(model.modelId);
+    const isIgnored = pause === undefined || (isExplicit && meaning[pause.why] === 'refused');
+    const leftMs = isIgnored ? 0 : Math.ceil(pause.until - this.#clock.monotonic());
+    if (pause !== undefined && leftMs > 0) return { leftMs, why: pause.why, cause: pause.cause };
+    return isExplicit ? undefined : this.#doubts.pauseOf(nameOf(model), caller);
   }
 
   /** Returns the pause that the failure starts, if it starts one. */
-  failed({ provider, modelId }: About, agentId: string, error: ModelError): Pause | undefined {
+  failed({ provider, modelId }: About, { agentId, caller }: Calling, error: ModelError): Pause | undefined {
+    if (error.possibly !== undefined) this.#doubts.add(`${provider}/${modelId}`, caller, error.possibly, error.message);
     if (meaning[error.kind] === 'nothing') return undefined;
     const nowMs = this.#clock.now();
     const entry = this.#failing.get(provider) ?? {
@@ -109,21 +122,22 @@ export class ProviderStates {
   succeeded({ provider, modelId }: About): void {
     const entry = this.#failing.get(provider);
     const wasPaused = this.#pauses.get(provider)?.delete(modelId) === true;
-    if (entry === undefined) return;
-    const wasFailing = entry.models.delete(modelId);
-    if (entry.failures >= degradedAfter) this.#bus.emit('provider:recovered', { provider, timestamp: this.#clock.now() });
-    entry.failures = 0;
-    if (entry.models.size === 0) this.#failing.delete(provider);
-    if (!wasFailing && !wasPaused) return;
+    const wasDoubted = this.#doubts.forget(`${provider}/${modelId}`);
+    if (entry === undefined && !wasDoubted) return;
+    const wasFailing = entry?.models.delete(modelId) === true;
+    if (entry !== undefined) this.#endFailing(provider, entry);
+    if (!wasFailing && !wasPaused && !wasDoubted) return;
     this.#recoveredAtMs.set(provider, this.#clock.now());
     this.#notify(provider, [modelId]);
   }
 
   /** Forgets what failed calls said, so that the next call goes through. */
   clear(provider: string): void {
-    const models = new Set([...(this.#failing.get(provider)?.models ?? []), ...(this.#pauses.get(provider)?.keys() ?? [])]);
+    const doubted = this.#doubtedOf(provider);
+    const models = new Set([...(this.#failing.get(provider)?.models ?? []), ...(this.#pauses.get(provider)?.keys() ?? []), ...doubted]);
     this.#failing.delete(provider);
     this.#pauses.delete(provider);
+    for (const modelId of doubted) this.#doubts.forget(`${provider}/${modelId}`);
     if (models.size === 0) return;
     this.#recoveredAtMs.set(provider, this.#clock.now());
     this.#notify(provider, models);
@@ -136,6 +150,10 @@ export class ProviderStates {
     if (refused !== undefined) return this.#paused(provider, 'refused', refused);
     const cooling = pauses.filter(({ until }) => until > this.#clock.monotonic()).toSorted((a, b) => b.until - a.until)[0];
     if (cooling !== undefined) return this.#paused(provider, 'cooling', cooling);
+    for (const modelId of this.#doubtedOf(provider)) {
+      const shared = this.#doubts.sharedOf(`${provider}/${modelId}`);
+      if (shared !== undefined) return { provider, state: 'refused', sinceMs: shared.sinceMs, cause: shared.cause };
+    }
     const failing = this.#failing.get(provider);
     if (failing !== undefined && meaning[failing.last] === 'sick' && (failing.failures >= degradedAfter || failing.last === 'network'))
       return { provider, state: 'unreachable', sinceMs: failing.sinceMs, cause: failing.cause };
@@ -145,6 +163,17 @@ export class ProviderStates {
   onRecovered(listener: (model: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  #endFailing(provider: string, entry: Failing): void {
+    if (entry.failures >= degradedAfter) this.#bus.emit('provider:recovered', { provider, timestamp: this.#clock.now() });
+    entry.failures = 0;
+    if (entry.models.size === 0) this.#failing.delete(provider);
+  }
+
+  #doubtedOf(provider: string): string[] {
+    const prefix = `${provider}/`;
+    return [...this.#doubts.models()].flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
   }
 
   #pause({ provider, modelId }: About, error: ModelError, nowMs: number): Pause | undefined {
@@ -174,3 +203,5 @@ export class ProviderStates {
     for (const modelId of models) for (const listener of this.#listeners) listener(`${provider}/${modelId}`);
   }
 }
+
+const nameOf = ({ provider, modelId }: About) => `${provider}/${modelId}`;

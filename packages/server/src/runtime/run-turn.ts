@@ -143,6 +143,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         const call = {
           models: plan.models,
           agentId: input.agentId,
+          caller: input.call.identity.tokenId,
           request,
           onAttempt,
           isExplicit: isExplicit(input),

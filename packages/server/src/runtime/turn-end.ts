@@ -104,7 +104,9 @@ export function endOfFailedCall(error: unknown, { stopped, isSilent }: FailedCal
   if (stopped === 'aborted' || error instanceof TurnStoppedError) return turnEnds.aborted;
   if (!(error instanceof ModelError)) return turnEnds.internal;
   if (isMissingPart(error)) return transient('provider_degraded', error.kind, missingPart, undefined);
-  const { finishReason, message, transient: isTransient } = modelVerdicts[error.kind];
+  const { finishReason, message, ...verdict } = modelVerdicts[error.kind];
+  // What may be the account's fault waits like what is: to lose accepted work would be worse than to fail late.
+  const isTransient = verdict.transient || error.possibly !== undefined;
   const cause = plainWords(error.message);
   // The caller's own parameters are at fault as often as not, and only the provider knows which.
   const words = error.kind === 'bad_request' ? `${message}: ${cause}` : message;

@@ -65,7 +65,7 @@ export const embeddedPart = (text: string) => text.slice(0, queryCharacters).toW
 
 /** Says something about the text or the budget, and nothing about the health of the embedder. */
 export function isAboutText(error: unknown): boolean {
-  return error instanceof ModelError && (error.kind === 'bad_request' || error.kind === 'context_length');
+  return error instanceof ModelError && error.possibly === undefined && (error.kind === 'bad_request' || error.kind === 'context_length');
 }
 
 const knownCalibration = (provider: string | undefined): Calibration | undefined => (provider === 'hashing' ? hashingCalibration : undefined);

@@ -188,9 +188,9 @@ describe('failures', () => {
     expect(await failure()).toMatchObject({ kind, partial: { text: 'one ' } });
   });
 
-  test('a used-up balance is billing though the status says bad request', async () => {
+  test('a used-up balance that only the sentence of a 400 names refuses the request, and possibly the account', async () => {
     provider.queue({ status: 400, error: { message: 'Your credit balance is too low to access the API', type: 'invalid_request_error' } });
-    expect(await failure()).toMatchObject({ kind: 'billing', status: 400 });
+    expect(await failure()).toMatchObject({ kind: 'bad_request', possibly: 'billing', status: 400 });
   });
 
   test('abort closes the socket', async () => {

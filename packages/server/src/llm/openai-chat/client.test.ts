@@ -198,15 +198,19 @@ describe('the request', () => {
 describe('refusals', () => {
   test.for([
     [401, { message: 'bad key' }, 'auth'],
-    [403, { message: 'no' }, 'auth'],
-    [402, { message: 'pay' }, 'billing'],
-    [429, { message: 'slow down' }, 'rate_limit'],
+    [401, { message: 'pay', code: 'billing_not_active' }, 'billing'],
+    [403, { message: 'no key of this project', code: 'invalid_organization' }, 'auth'],
+    [403, { message: 'flagged', code: 'content_policy_violation' }, 'bad_request'],
+    [402, { message: 'pay', code: 'insufficient_balance' }, 'billing'],
+    [429, { message: 'slow down: billing, API key' }, 'rate_limit'],
     [429, { message: 'You exceeded your current quota', code: 'insufficient_quota' }, 'billing'],
     [400, { message: 'bad field' }, 'bad_request'],
+    [400, { message: 'no money', type: 'billing_error' }, 'billing'],
+    [400, { message: 'input: "my API key is invalid, insufficient quota"', code: 'invalid_value' }, 'bad_request'],
     [400, { message: 'too long', code: 'context_length_exceeded' }, 'context_length'],
-    [400, { message: 'API key not valid. Please pass a valid API key.', code: 'INVALID_ARGUMENT' }, 'auth'],
     [404, { message: 'no such model' }, 'bad_request'],
     [413, { message: 'too large' }, 'bad_request'],
+    [413, { message: 'Request too large: tokens per minute', code: 'rate_limit_exceeded' }, 'bad_request'],
     [413, { message: 'prompt is too long' }, 'context_length'],
     [500, { message: 'oops' }, 'server'],
     [502, { message: 'oops' }, 'server'],
@@ -218,7 +222,27 @@ describe('refusals', () => {
     const thrown = await failure(testRequest(), collectingSink());
     expect(thrown).toMatchObject({ kind, status });
     expect(thrown.partial).toBeUndefined();
+    expect(thrown.possibly).toBeUndefined();
     expect(provider.served()).toBe(1);
+  });
+
+  test.for([
+    [403, { message: 'no' }, 'auth'],
+    [402, { message: 'This request requires more credits, or fewer max_tokens' }, 'billing'],
+    [400, { message: 'API key not valid. Please pass a valid API key.', code: 'INVALID_ARGUMENT' }, 'auth'],
+  ] as const)('%i %o refuses the request, and possibly the key or the account: %s', async ([status, error, possibly]) => {
+    provider.queue({ status, error });
+    expect(await failure(testRequest(), collectingSink())).toMatchObject({ kind: 'bad_request', possibly, status });
+  });
+
+  test.for([
+    [400, { code: 400, status: 'INVALID_ARGUMENT', message: 'API key not valid.', details: [{ reason: 'API_KEY_INVALID' }] }, { kind: 'auth' }],
+    [403, { code: 403, message: 'requires moderation', metadata: { flagged_input: 'x', reasons: ['y'] } }, { kind: 'bad_request' }],
+  ] as const)('%i with reasons: %o', async ([status, error, expected]) => {
+    provider.queue({ status, body: JSON.stringify({ error }) });
+    const thrown = await failure(testRequest(), collectingSink());
+    expect(thrown).toMatchObject(expected);
+    expect(thrown.possibly).toBeUndefined();
   });
 
   test.for([

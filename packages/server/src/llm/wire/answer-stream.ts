@@ -5,7 +5,7 @@ import { SinkText } from './sink-text.ts';
 import { parseFrame, SseReader } from './sse-reader.ts';
 import { type FrameHandler, TextFrames } from './text-frames.ts';
 import type { StreamReader } from './upstream.ts';
-import { complaintOf, kindOfStreamError, readComplaint } from './wire-error.ts';
+import { complaintOf, readComplaint, streamErrorOf } from './wire-error.ts';
 
 export interface AnswerStreamOptions {
   readonly request: ModelRequest;
@@ -92,8 +92,7 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
   #last(text: string) {
     if (text === '') return;
     if (text.startsWith('{')) {
-      const complaint = readComplaint(text);
-      throw new ModelError(kindOfStreamError(complaint), complaint.message === '' ? 'a JSON body in place of a stream' : complaint.message);
+      throw streamErrorOf(readComplaint(text), 'a JSON body in place of a stream');
     }
     const { data } = parseFrame(text);
     if (data !== undefined && this.isWhole(data)) this.#frame(text);
@@ -110,6 +109,5 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
 
 /** An error that came as a frame of the stream. */
 export function streamedError(value: unknown): ModelError {
-  const complaint = complaintOf(value);
-  return new ModelError(kindOfStreamError(complaint), complaint.message === '' ? 'the stream carried an error' : complaint.message);
+  return streamErrorOf(complaintOf(value), 'the stream carried an error');
 }

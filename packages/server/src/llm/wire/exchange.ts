@@ -4,7 +4,7 @@ import { ModelError, type ModelErrorKind } from '../model.ts';
 import { deadlines } from './deadlines.ts';
 import { withUsage } from './partial.ts';
 import type { AnswerReader, Call, StreamReader, Upstream } from './upstream.ts';
-import { kindOfRefusal, readComplaint, retryAfterOf } from './wire-error.ts';
+import { readComplaint, readRefusal, retryAfterOf } from './wire-error.ts';
 
 const mostBodyBytes = 33_554_432;
 const maxErrorBytes = 65_536;
@@ -156,7 +156,8 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     const said = this.#upstream.clean(complaint.message);
     const redirect = status >= 300 && status < 400 ? ' (redirects are not followed; correct the base URL)' : '';
     const message = `${this.#name} answered ${status}${redirect}${said === '' ? '' : `: ${said}`}`;
-    this.#reject(new ModelError(kindOfRefusal(status, complaint), message, { status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }));
+    const { kind, ...meaning } = readRefusal(status, complaint);
+    this.#reject(new ModelError(kind, message, { ...meaning, status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }));
   }
 
   readonly #advance = () => {
@@ -198,7 +199,12 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     } catch (error) {
       if (this.#settled) return;
       if (error instanceof ModelError)
-        this.#reject(new ModelError(error.kind, `${this.#name}: ${this.#upstream.clean(error.message)}`, { cause: error.cause }));
+        this.#reject(
+          new ModelError(error.kind, `${this.#name}: ${this.#upstream.clean(error.message)}`, {
+            cause: error.cause,
+            ...(error.possibly !== undefined && { possibly: error.possibly }),
+          }),
+        );
       else this.#reject(new ModelError('bad_response', `${this.#name}: ${this.#upstream.clean(String(error))}`, { cause: error }));
     }
   }

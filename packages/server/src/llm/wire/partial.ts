@@ -10,6 +10,7 @@ export function withUsage(error: ModelError, usage: ModelUsage, partial?: ModelR
   return new ModelError(error.kind, error.message, {
     ...(error.status === undefined ? {} : { status: error.status }),
     ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+    ...(error.possibly === undefined ? {} : { possibly: error.possibly }),
     ...(error.cause === undefined ? {} : { cause: error.cause }),
     ...(partial === undefined ? {} : { partial }),
     usage,

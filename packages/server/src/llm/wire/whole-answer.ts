@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 import { ModelError } from '../model.ts';
-import { complaintOf, kindOfStreamError } from './wire-error.ts';
+import { complaintOf, streamErrorOf } from './wire-error.ts';
 
 /** Reads the body of an answer that was not streamed; an error that came with status 200 is one all the same. `what` names the shape. */
 export function readWholeAnswer<Shape extends z.ZodType>(shape: Shape, body: Buffer, what: string): z.output<Shape> {
@@ -13,6 +13,6 @@ export function readWholeAnswer<Shape extends z.ZodType>(shape: Shape, body: Buf
   const answer = shape.safeParse(value);
   if (answer.success) return answer.data;
   const complaint = complaintOf(value);
-  if (complaint.message !== '') throw new ModelError(kindOfStreamError(complaint), complaint.message);
+  if (complaint.message !== '') throw streamErrorOf(complaint, '');
   throw new ModelError('bad_response', `the answer is not a ${what} (${answer.error.issues[0]?.path.join('.') ?? ''})`);
 }
