@@ -56,6 +56,7 @@ export {
   ToolPolicy,
   toolProfiles,
   windowBudgets,
+  UnattendedApprovals,
 } from './shared/agent-config.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';

@@ -82,6 +82,7 @@ beforeEach(async () => {
     compact: async () => ({ messageCount: 1, tokensBefore: 1, tokensAfter: 1, summaries: 0, method: 'none' }),
     alone: (_ref, _call, run) => run(),
     cleared: () => {},
+    clearing: async () => ({ [Symbol.dispose]() {} }),
     stop: () => {},
     laneOf: () => ({ running: false, queued: 0 }),
   });

@@ -11,6 +11,7 @@ import {
   countResume,
   dropLedger,
   findDurableTurn,
+  keepRefused,
   keepStep,
   keepTotals,
   type LeftTurn,
@@ -41,7 +42,7 @@ export const openDurableTurn = operation(
 
 /** What a turn did since the last one: a step, what is about to be done once, what came of it, and the calls that were made. */
 export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Checkpoint): Promise<boolean> => {
-  const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers, tainted } = input;
+  const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers, tainted, refused } = input;
   const isHeld = await holdsWork(tx, claim);
   await book(tx, input, calls);
   if (!isHeld) return false;
@@ -51,6 +52,7 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
   if (closed !== undefined) await closeIntent(tx, closed);
   if (steers !== undefined) await takeSteers(tx, steers);
   if (tainted === true) await taintTurn(tx, turnId);
+  if (refused !== undefined && refused > 0) await keepRefused(tx, { turnId, refused });
   if (parked === true) await countResume(tx, { workId: claim.id, change: -1 });
   if (wait !== undefined) await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
   return true;

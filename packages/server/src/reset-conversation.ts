@@ -1,4 +1,4 @@
-import { dropApprovals } from './features/approvals/store.ts';
+import { clearApprovals } from './features/approvals/store.ts';
 import { dropTasks } from './features/background/store.ts';
 import { dropContext } from './features/context/store.ts';
 import { dropReviewMark } from './features/memory/review-store.ts';
@@ -15,7 +15,7 @@ export const resetSession = operation('sessions.reset', async (tx, input: Sessio
   if (reset === undefined) return 0;
   await dropContext(tx, { conversationId: reset.row.id });
   await dropTasks(tx, input.ref);
-  await dropApprovals(tx, { conversationRef: input.ref });
+  await clearApprovals(tx, { conversationRef: input.ref });
   if (input.audit !== undefined) await appendAudit(tx, input.audit);
   return reset.left;
 });
@@ -24,7 +24,7 @@ export const resetSession = operation('sessions.reset', async (tx, input: Sessio
 export const resetConversation = operation('sessions.resetConversation', async (tx, input: Erasure): Promise<Erased> => {
   const found = await eraseMessages(tx, input.ref);
   const { summaries } = found === undefined ? { summaries: 0 } : await dropContext(tx, { conversationId: found.row.id });
-  await dropApprovals(tx, { conversationRef: input.ref });
+  await clearApprovals(tx, { conversationRef: input.ref });
   await forgetReceipts(tx, input.ref);
   await dropReviewMark(tx, input.ref);
   await dropTasks(tx, input.ref);

@@ -1,5 +1,6 @@
 import type { AgentsApi } from './features/agents/api.ts';
 import type { AutonomyApi } from './features/autonomy/api.ts';
+import { askApproval } from './ask-approval.ts';
 import { createApprovals } from './features/approvals/approvals.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { startInJail } from './features/mcp/start-process.ts';
@@ -27,12 +28,13 @@ export interface HandsDeps {
   readonly agents: AgentsApi;
   readonly fence: (text: string, label: FenceLabel) => string;
   readonly capabilities: ApprovalsDeps['capabilities'];
+  readonly asking: Pick<ApprovalsDeps, 'announceMessage' | 'resume'>;
   readonly isStopped: AutonomyApi['isStopped'];
   readonly disk: WorkspaceDeps['disk'];
 }
 
 /** What agents act with: the web, skills, MCP servers, workspaces, commands, and the approvals in front of all of them. */
-export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities, isStopped, disk }: HandsDeps) {
+export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities, asking, isStopped, disk }: HandsDeps) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
   const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
@@ -94,6 +96,8 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       hideSecrets: options.redactor.hide,
       printKey: (key) => printSessionKey(parseSessionKey(key)),
       capabilities,
+      askApproval,
+      ...asking,
     }),
   );
   const shell = building.use(

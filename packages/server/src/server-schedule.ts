@@ -3,7 +3,7 @@ import { acceptDelivery } from './accept-delivery.ts';
 import type { AgentsApi, ConfigureAgent } from './features/agents/api.ts';
 import type { AutonomyApi } from './features/autonomy/api.ts';
 import { endWork, endWorkWithMessage } from './end-left-turn.ts';
-import { createDurable } from './features/durable/durable.ts';
+import { createDurable, type DurableDeps } from './features/durable/durable.ts';
 import { beatPrincipal } from './features/heartbeat/beat.ts';
 import { createInbox } from './features/inbox/inbox.ts';
 import { createHeartbeat } from './features/heartbeat/heartbeat.ts';
@@ -47,6 +47,7 @@ export interface ScheduleDeps {
   readonly identityOf: (tokenId: string) => Identity | undefined;
   /** Messages were stored. */
   readonly noticeMessages: () => void;
+  readonly onClaimEnd: NonNullable<DurableDeps['onClaimEnd']>;
   /** Accepted work waits: nothing new can be stored, or parts of the program are missing. */
   readonly isHeld: () => boolean;
   /** False after repeated crashes: nothing runs by itself then. */
@@ -69,6 +70,7 @@ export function createSchedule(deps: ScheduleDeps) {
       maxWaitMs: options.config.durable.maxWaitMs,
       isSuspended: (agentId) => agents.find(agentId)?.suspended === true,
       isHeld: deps.isHeld,
+      onClaimEnd: deps.onClaimEnd,
     }),
   );
   const inbox = createInbox({ db, bus, clock });

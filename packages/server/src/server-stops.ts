@@ -1,9 +1,14 @@
+import type { WorkWaiting } from '@gatehouse/contract';
+import type { Approvals, ApprovalWaiting } from './features/approvals/approvals.ts';
 import type { Autonomy } from './features/autonomy/autonomy.ts';
 import type { BackgroundApi } from './features/background/api.ts';
 import type { Shell } from './features/shell/shell.ts';
 import type { StoppedRun } from './features/subagents/api.ts';
 import type { TokensApi } from './features/tokens/api.ts';
 import type { Turns } from './features/turns/turns.ts';
+import type { KeptLanes } from './features/turns/kept-lanes.ts';
+import type { DurableWork } from './features/durable/api.ts';
+import type { Log } from './kernel/log.ts';
 import { AppError } from './kernel/app-error.ts';
 
 export interface StopsDeps {
@@ -12,27 +17,50 @@ export interface StopsDeps {
   readonly turns: Pick<Turns, 'abortRoot' | 'stop'>;
   readonly background: BackgroundApi;
   readonly commands: Shell['background'];
+  readonly approvals: Pick<Approvals, 'left' | 'drop' | 'clearing'>;
+  readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting'>;
+  readonly keptLanes: Pick<KeptLanes, 'release'>;
+  readonly log: Log;
 }
 
 /**
  * Carries each stop to whatever runs: turns that wait or run, tool calls and commands in the background. It is called after the stop
  * itself is committed, so that nothing new begins meanwhile.
  */
-export function createStops({ tokens, autonomy, turns, background, commands }: StopsDeps) {
+export function createStops({ tokens, autonomy, turns, background, commands, approvals, durable, keptLanes, log }: StopsDeps) {
+  /** Ends the waits for approvals that a stop means. `ended`: the work is over as well; otherwise it continues without the call. */
+  async function endWaits(isMeant: (run: ApprovalWaiting) => boolean, ended?: 'here' | 'elsewhere'): Promise<number> {
+    const runs = await approvals.drop(isMeant, { resume: ended === undefined });
+    for (const { workId, approvalId } of runs) {
+      keptLanes.release(workId);
+      if (ended === 'here') await durable.endWaiting({ kind: 'approval', subject: approvalId, endedBy: 'killed' });
+    }
+    return runs.length;
+  }
+
+  const unwatched = (ending: Promise<unknown>) =>
+    void ending.catch((error: unknown) => log.error({ err: error }, 'A wait for an approval could not be ended by a stop; it ends in its time'));
+
   tokens.onRevoked((tokenId) => {
     // Rotated, it is the same one with another secret.
     if (tokens.current(tokenId) !== undefined) return;
     const roots = turns.stop({ tokenId }, new AppError('unauthenticated', 'The token was revoked or has expired'));
     commands.end({ tokenId });
     background.dropToken(tokenId);
+    unwatched(endWaits((run) => run.tokenId === tokenId));
     void autonomy.stopToken(`token:${tokenId}`, roots);
   });
-  autonomy.api.onStop((rootRunId, how) => {
+  autonomy.api.onStop(async (rootRunId, how) => {
     if (how === 'kill') turns.abortRoot(rootRunId, new AppError('cancelled', 'The run was killed'));
-    return background.dropRoot(rootRunId) + commands.end({ rootRunId });
+    const stopped = background.dropRoot(rootRunId) + commands.end({ rootRunId });
+    // Runs of sub-agents are ended by whoever runs them.
+    const own = await endWaits((run) => run.rootRunId === rootRunId && run.runId === undefined, how === 'kill' ? 'here' : undefined);
+    await endWaits((run) => run.rootRunId === rootRunId);
+    return stopped + (how === 'kill' ? own : 0);
   });
   autonomy.api.onRevoked((leaseIds) => {
     for (const leaseId of leaseIds) commands.end({ leaseId });
+    unwatched(endWaits(({ leaseId }) => leaseId !== undefined && leaseIds.includes(leaseId)));
   });
 
   return {
@@ -40,19 +68,44 @@ export function createStops({ tokens, autonomy, turns, background, commands }: S
       turns.stop({ agentId }, new AppError('precondition_failed', `Agent is suspended: ${agentId}`));
       commands.end({ agentId });
       background.stopAgent(agentId);
+      unwatched(endWaits((run) => run.agentId === agentId));
     },
     agentRemoved(agentId: string): void {
       turns.stop({ agentId }, new AppError('not_found', `Agent not found: ${agentId}`));
       commands.forgetAgent(agentId);
       background.forgetAgent(agentId);
+      unwatched(endWaits((run) => run.agentId === agentId));
     },
     conversationDeleted(conversationRef: string): void {
       turns.stop({ conversationRef }, new AppError('cancelled', 'The conversation was deleted'));
       commands.end({ conversationRef });
       background.forget(conversationRef);
+      // Its work is given up with the deletion.
+      unwatched(endWaits((run) => run.conversationRef === conversationRef, 'elsewhere'));
+    },
+    /** Until it is disposed of, no turn of the conversation begins to wait for an approval. */
+    async conversationCleared(conversationRef: string): Promise<Disposable> {
+      const waits = approvals.left().filter((run) => run.conversationRef === conversationRef);
+      const clearing = await approvals.clearing(conversationRef);
+      for (const { workId } of waits) keptLanes.release(workId);
+      return clearing;
+    },
+    approvalDecided(approvalId: string): void {
+      durable.resumeWaiting({ kind: 'approval', subject: approvalId }).catch((error: unknown) => {
+        log.error({ err: error, approvalId }, 'Work whose approval was decided could not be made due; it continues when its wait ends');
+      });
+    },
+    /** Turns at the root of what they set going that wait for an approval. */
+    waitingTurns: () => approvals.left().filter(({ runId }) => runId === undefined),
+    /** The oldest wait of these runs. */
+    waitingOf(isMeant: (run: ApprovalWaiting) => boolean): WorkWaiting | undefined {
+      const [first] = approvals.left().filter(isMeant);
+      return first && { kind: 'approval', approvalId: first.approvalId, sinceMs: first.sinceMs, untilMs: first.untilMs };
     },
     async runsStopped(runs: readonly StoppedRun[]): Promise<void> {
       for (const { runId } of runs) commands.end({ runId });
+      const ids = new Set(runs.map(({ runId }) => runId));
+      await endWaits(({ runId }) => runId !== undefined && ids.has(runId), 'elsewhere');
     },
     /** The turn behind a root of which only work in the background is left. */
     backgroundRoot(rootRunId: string) {

@@ -1,3 +1,4 @@
+import { readLeftTurns } from './left-turns.ts';
 import { abortOpenTurns, bookWork, openWork } from './book-work.ts';
 import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from './commit-durable-turn.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
@@ -26,6 +27,7 @@ import { createToolMethods } from './features/tools/tools.ts';
 import { createTurnMethods } from './features/turns/methods.ts';
 import { defaultAgentOf, modelsFor, ownModel, primaryModel } from './features/turns/resolve-target.ts';
 import { reserveForTurn } from './features/turns/store.ts';
+import { createKeptLanes } from './features/turns/kept-lanes.ts';
 import { createTurns, type TurnsDeps } from './features/turns/turns.ts';
 import { promptFilesFor } from './features/workspace/prompt-files.ts';
 import { owner } from './gateway/app.ts';
@@ -122,6 +124,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
 
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
+  const keptLanes = createKeptLanes(lanes);
   const countedGenerate = metrics.generate(models.generate);
   const generate = traces?.generate(countedGenerate) ?? countedGenerate;
   const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
@@ -135,8 +138,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       config: config.autonomy,
       agents: agents.api,
       mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: costOfCall('nano', need, need.maxOutputTokens) }),
-      turns: () => turns.rootTurns(),
-      turnOf: (rootRunId) => turns.rootTurn(rootRunId) ?? stops.backgroundRoot(rootRunId),
+      turns: () => [...turns.rootTurns(), ...stops.waitingTurns()],
+      turnOf: (rootRunId) =>
+        turns.rootTurn(rootRunId) ?? stops.waitingTurns().find((turn) => turn.rootRunId === rootRunId) ?? stops.backgroundRoot(rootRunId),
+      waitingOf: (rootRunId) => stops.waitingOf(({ rootRunId: id }) => id === rootRunId),
       deliver: escalate,
       announceMessage: (message) => schedule.inbox.announce(message),
     }),
@@ -185,6 +190,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     capabilities: autonomy,
     disk: ground.disk,
     isStopped: autonomy.api.isStopped,
+    asking: {
+      announceMessage: (message) => schedule.inbox.announce(message),
+      resume: (approvalId) => stops.approvalDecided(approvalId),
+    },
   });
   const injections = createInjectionMonitor({ bus, clock });
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, toolSet.current());
@@ -245,6 +254,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       laneOf: lanes.of,
       cleared: (ref) => background.api.forget(ref),
       stop: (ref) => stops.conversationDeleted(ref),
+      clearing: (ref) => stops.conversationCleared(ref),
     }),
   );
   const identityOf = (tokenId: string) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId));
@@ -305,17 +315,23 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     checkpointTurn,
     reserveForDurable,
     commitDurableTurn,
+    async left(turn) {
+      keptLanes.keep(turn);
+      await approvals.suspended(turn.approvalId);
+    },
     autonomy: autonomy.turns,
     budgetOf: budgets.budgetOf,
     memory: memory.recall,
     skills: skills.api,
-    async inLane({ target: { ref, principalId }, target, agent, kept, signal, delegated }, run) {
+    async inLane({ target: { ref, principalId }, target, agent, kept, signal, delegated, workId }, run) {
       const leave = kept ? sessions.entered(target) : undefined;
       const [group, groupLimit] = delegated === true ? ['delegated', Number.MAX_SAFE_INTEGER] : [agent.id, agent.config.maxConcurrentRuns];
       let lease: Awaited<ReturnType<typeof lanes.acquire>> | undefined;
       // Every turn passes here, and a `using` declaration costs as much as the lane.
       try {
-        lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal });
+        const continues = workId !== undefined && keptLanes.has(workId);
+        lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal, continues });
+        if (continues) keptLanes.release(workId);
         return await (traces === undefined ? run() : traces.inConversation(ref, run));
       } finally {
         leave?.();
@@ -360,10 +376,21 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     identityOf,
     noticeMessages: sessions.noticeMessages,
+    onClaimEnd: keptLanes.claimEnded,
     isHeld: () => ground.noRoom() !== undefined || ground.build.fault() !== undefined,
     mayWork: !lifetime.controlPlaneOnly,
   });
-  const stops = createStops({ tokens: tokens.api, autonomy, turns, background: background.api, commands: shell.background });
+  const stops = createStops({
+    log: log.module('approvals'),
+    tokens: tokens.api,
+    autonomy,
+    turns,
+    background: background.api,
+    commands: shell.background,
+    approvals,
+    durable: schedule.durable,
+    keptLanes,
+  });
   const teams = createTeams({
     building,
     options,
@@ -460,6 +487,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     scriptCalls: teams.scriptCalls,
   });
   // Whoever is let in finds the schedule read, and the greeting follows at once.
+  const left = await db.read(readLeftTurns, {});
+  for (const turn of left) keptLanes.keep(turn);
+  // What was decided while nobody was there to resume it.
+  await Promise.all(left.map(({ approvalId }) => approvals.suspended(approvalId)));
   await schedule.start();
   const warnings = [
     ...serverWarnings(config.gateway, lifetime.controlPlaneOnly),

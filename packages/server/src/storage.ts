@@ -15,6 +15,8 @@ import { stopOperations } from './features/autonomy/stop-store.ts';
 import { backgroundMigrations } from './features/background/migrations.ts';
 import { backgroundOperations } from './features/background/store.ts';
 import { approvalMigrations } from './features/approvals/migrations.ts';
+import { askApproval } from './ask-approval.ts';
+import { readLeftTurns } from './left-turns.ts';
 import { approvalOperations } from './features/approvals/store.ts';
 import { contextMigrations } from './features/context/migrations.ts';
 import { recallOperations } from './features/context/recall-store.ts';
@@ -150,6 +152,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...fileTaintOperations,
   ...tokenOperations,
   ...approvalOperations,
+  askApproval,
+  readLeftTurns,
   ...auditOperations,
   ...receiptOperations,
   ...inboxOperations,

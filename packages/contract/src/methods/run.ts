@@ -4,7 +4,7 @@ import { pageParams, pageResult } from '../shared/paging.ts';
 import { AgentId, ConversationRef } from '../shared/session.ts';
 import { RootRunId } from '../shared/sub-agent.ts';
 import { EpochMs, TurnOrigin } from '../shared/turn.ts';
-import { FailureCause } from '../shared/waiting.ts';
+import { FailureCause, WorkWaiting } from '../shared/waiting.ts';
 
 const rootRunId = 'root-turn-tn_00000000-0000-7000-8000-000000000001';
 
@@ -30,6 +30,7 @@ export const RootRun = z
     tokens: z.int().min(0),
     cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is not known.'),
     cause: FailureCause.optional().describe('Why the last of its sub-agents that failed did so; for tokens with scope `admin` only.'),
+    waiting: WorkWaiting.optional().describe('Of a run whose turn waits for an approval.'),
   })
   .meta({ id: 'RootRun' });
 export type RootRun = z.output<typeof RootRun>;
@@ -39,7 +40,7 @@ export const run = {
     scope: 'rpc',
     risk: 'read',
     summary:
-      'Lists root runs, the newest first: those of the caller, of everybody for an admin. A turn that delegated nothing is listed while it runs.',
+      'Lists root runs, the newest first: those of the caller, of everybody for an admin. A turn that delegated nothing is listed while it runs or waits.',
     params: z.strictObject({
       state: z.enum(rootRunStates).optional(),
       ...pageParams({ defaultLimit: 50, maxLimit: 200 }),

@@ -227,6 +227,8 @@ export const AgentHeartbeat = z
   .meta({ id: 'AgentHeartbeat' });
 export type AgentHeartbeat = z.output<typeof AgentHeartbeat>;
 
+export const UnattendedApprovals = z.enum(['wait', 'refuse']);
+
 /** One agent, as written under `agents.<id>` in config.yaml and as taken by `agents.create`. */
 export const AgentConfig = z
   .strictObject({
@@ -279,6 +281,7 @@ export const AgentConfig = z
           .describe(
             'Files of the workspace and the output of commands do not count as text from outside: nobody but you and the agent writes there.',
           ),
+        unattended: UnattendedApprovals.optional().describe('As `approvals.unattended` of the installation, for this agent.'),
       })
       .prefault({})
       .describe(

@@ -12,6 +12,8 @@ export interface LaneEntry {
   readonly principalId: string;
   /** Ends the wait with `cancelled`; has no effect on a holder. */
   readonly signal: AbortSignal;
+  /** Continues what the lane is kept for: enters before those that wait, and is never refused. */
+  readonly continues?: boolean;
 }
 
 /** The right to run; `release` may be called more than once. */
@@ -44,6 +46,9 @@ export interface Lanes {
    * when the signal aborts first.
    */
   acquire(entry: LaneEntry): Promise<Lease>;
+  /** Keeps a lane for a holder that leaves and comes back (`continues`): others wait in its queue until as many calls of `unkeep`. */
+  keep(key: string): void;
+  unkeep(key: string): void;
   counts(): { readonly running: number; readonly queued: number };
   /** Whether something runs in one lane, and how many entries wait behind it. */
   of(key: string): { readonly running: boolean; readonly queued: number };
@@ -78,9 +83,12 @@ interface Waiter {
   leave: () => void;
 }
 
-/** Exists while a key has a holder, or an entry that waits for its group; the queue is what stands behind that one. */
+/** Exists while a key has a head, or is kept for one; the queue is what stands behind it. */
 interface Lane {
+  /** Somebody holds the lane, or waits for room in the group with nobody before them. */
+  hasHead: boolean;
   running: boolean;
+  kept: number;
   readonly queue: Fifo<Waiter>;
 }
 
@@ -142,12 +150,13 @@ export function createLanes(options: LanesOptions = {}): Lanes {
   }
 
   function openLane(key: string): Lane {
-    const lane: Lane = { running: false, queue: createFifo() };
+    const lane: Lane = { hasHead: false, running: false, kept: 0, queue: createFifo() };
     lanes.set(key, lane);
     return lane;
   }
 
   function startIn(group: Group, lane: Lane, entry: LaneEntry): Lease {
+    lane.hasHead = true;
     lane.running = true;
     group.running += 1;
     running += 1;
@@ -165,12 +174,16 @@ export function createLanes(options: LanesOptions = {}): Lanes {
   /** Whoever stood at the head of the lane is gone: the next entry goes on to wait for its group. */
   function advanceLane(key: string): void {
     const lane = lanes.get(key);
-    const next = lane?.queue.shift();
-    if (lane === undefined || next === undefined) {
+    if (lane === undefined) return;
+    lane.hasHead = false;
+    lane.running = false;
+    if (lane.kept > 0) return;
+    const next = lane.queue.shift();
+    if (next === undefined) {
       lanes.delete(key);
       return;
     }
-    lane.running = false;
+    lane.hasHead = true;
     const group = groupOf(next.entry);
     standInGroup(group, next);
     fillGroup(group);
@@ -240,25 +253,37 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     of(key) {
       const lane = lanes.get(key);
       if (lane === undefined) return { running: false, queued: 0 };
-      return { running: lane.running, queued: lane.queue.size + (lane.running ? 0 : 1) };
+      return { running: lane.running || lane.kept > 0, queued: lane.queue.size + (lane.hasHead && !lane.running ? 1 : 0) };
     },
     ofGroup(id) {
       const group = groups.get(id);
       return { running: group?.running ?? 0, queued: group?.waiting ?? 0 };
     },
+    keep(key) {
+      (lanes.get(key) ?? openLane(key)).kept += 1;
+    },
+    unkeep(key) {
+      const lane = lanes.get(key);
+      if (lane === undefined || lane.kept === 0) return;
+      lane.kept -= 1;
+      if (!lane.hasHead) advanceLane(key);
+    },
     async acquire(entry) {
       if (entry.signal.aborted) throw new AppError('cancelled', 'Aborted before the turn began');
       const lane = lanes.get(entry.key);
-      if (lane === undefined) {
+      const isNext = lane === undefined || (entry.continues === true && !lane.hasHead);
+      if (isNext) {
         const group = groupOf(entry);
         // The limit may have been raised since the entries that wait were turned away.
         if (group.ring.size > 0) fillGroup(group);
         if (group.running < group.limit) {
-          return startIn(group, openLane(entry.key), entry);
+          return startIn(group, lane ?? openLane(entry.key), entry);
         }
       }
-      refuseWhenFull(lane, entry.principalId);
-      if (lane === undefined) refuseWhenLate(groupOf(entry), entry.principalId);
+      if (entry.continues !== true) {
+        refuseWhenFull(lane, entry.principalId);
+        if (isNext) refuseWhenLate(groupOf(entry), entry.principalId);
+      }
       countQueued(entry.principalId, 1);
       return new Promise<Lease>((resolve, reject) => {
         const onAbort = () => {
@@ -276,8 +301,8 @@ export function createLanes(options: LanesOptions = {}): Lanes {
           },
         };
         entry.signal.addEventListener('abort', onAbort, { once: true });
-        if (lane === undefined) {
-          openLane(entry.key);
+        if (isNext) {
+          (lane ?? openLane(entry.key)).hasHead = true;
           standInGroup(groupOf(entry), waiter);
         } else {
           waiter.leave = lane.queue.push(waiter);

@@ -47,6 +47,10 @@ export interface ToolRun {
   readonly used?: ToolContext['used'];
   /** Of a turn that another process can go on with. */
   readonly ledger?: StepLedger;
+  /** Called for each call that needed an approval and is not run. */
+  readonly onUnapproved?: () => void;
+  /** The calls are those of a running tool. */
+  readonly nested?: true;
 }
 
 const maxCallsPerStep = 64;
@@ -54,7 +58,8 @@ const maxParallel = 8;
 
 /**
  * Runs the tool calls of one step and gives one result message for each, in their order: neighbouring `pure` ones side
- * by side, the others one after the other. Whatever goes wrong becomes a result that the model can read.
+ * by side, the others one after the other. Whatever goes wrong becomes a result that the model can read. Once a call waits for a person
+ * (`StepLedger.waitsFor`), no further one is made.
  */
 export async function callTools(deps: CallToolsDeps, run: ToolRun, calls: readonly ToolCall[]): Promise<ModelMessage[]> {
   const results: ModelMessage[] = [];
@@ -87,6 +92,10 @@ function isPure(run: ToolRun, call: ToolCall | undefined): boolean {
 async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall, before: readonly ModelMessage[]): Promise<ModelMessage> {
   const known = run.ledger?.resultOf(call);
   if (known !== undefined) return known;
+  if (run.ledger?.waitsFor !== undefined) {
+    run.ledger.unmade.add(call.id);
+    return toMessage(call, failure(stoppedBefore));
+  }
   const result = await resultOf(deps, run, call, before);
   for (const tool of result.loads ?? []) run.loaded?.add(tool);
   const message = toMessage(call, { ...result, content: await toText(deps, run, call, result) });
@@ -154,9 +163,15 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
   try {
     const description = describe(deps, tool, args.value);
     const before = () => [...input.messages, ...(run.added ?? [])];
-    const decision = deps.gate?.({ tool, args: args.value, turn: input, before, results, signal });
+    const decision = deps.gate?.({ tool, args: args.value, turn: input, before, results, signal, ...(run.nested && { nested: run.nested }) });
     const refused = decision === undefined ? undefined : await decision;
     if (refused?.allowed === false) {
+      if (refused.waits !== undefined && run.ledger !== undefined) {
+        run.ledger.waitsFor ??= refused.waits;
+        run.ledger.unmade.add(call.id);
+        return failure(refused.message);
+      }
+      if (refused.unapproved === true) run.onUnapproved?.();
       deps.activity?.(input, call, description)?.('denied');
       return failure(refused.message);
     }
@@ -200,7 +215,7 @@ function nestedFor(deps: CallToolsDeps, run: ToolRun, outer: ToolCall, results: 
       hideSecrets: deps.hideSecrets,
       find: (name) => findTool(run, name),
       run: (call, view, signal) =>
-        resultOf(deps, { ...rest, input, signal, added: [...(run.added ?? []), ...view.read] }, call, [...results, ...view.taints]),
+        resultOf(deps, { ...rest, nested: true, input, signal, added: [...(run.added ?? []), ...view.read] }, call, [...results, ...view.taints]),
       inspect: (text) => deps.inspect?.(text, { source: 'tool_output', principalId: `tool:${outer.name}`, agentId, traceId }),
     },
     outer,

@@ -15,8 +15,8 @@ import { isTainted } from './taint.ts';
 import { toolSpec } from './tool-spec.ts';
 import type { Tool, TurnUse } from './tool.ts';
 import { totalCost } from '../llm/price.ts';
-import { stepLedger } from './step-ledger.ts';
-import type { AnswerEnding, CallRecord, RunTurn, TurnInput, TurnLedger, TurnPast, TurnResult, TurnSink } from './turn.ts';
+import { stepLedger, type StepLedger } from './step-ledger.ts';
+import type { AnswerEnding, ApprovalWait, CallRecord, LedgerStep, RunTurn, TurnInput, TurnLedger, TurnPast, TurnResult, TurnSink } from './turn.ts';
 import { budgetExceeded, circuitOpen, contextExhausted, endOfFailedCall, type TurnEnd, turnEnds } from './turn-end.ts';
 import { TurnStop } from './turn-stop.ts';
 
@@ -47,6 +47,9 @@ interface Progress {
   ending?: AnswerEnding;
   /** Tasks whose results came into the turn. */
   told?: string[];
+  /** Calls that were not run for want of an approval, those of earlier runs included. */
+  refused: number;
+  waiting?: ApprovalWait;
 }
 
 /**
@@ -67,6 +70,9 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     const clientNames = new Set(clientTools.map((tool) => tool.name));
     const loops = createLoopDetector();
     const beforeOnce = async () => input.beforeOnce?.(progress.told ?? []);
+    const onUnapproved = () => {
+      progress.refused += 1;
+    };
     const used = (): TurnUse => ({
       steps: progress.steps,
       tokens: progress.usedTokens,
@@ -80,7 +86,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     let steers: { readonly ids: readonly string[]; readonly messages: readonly ModelMessage[] } | undefined;
     const { ledger } = input;
     if (ledger?.past !== undefined) {
-      if (ledger.past.begun !== undefined) await finishBegun(ledger, ledger.past.begun);
+      if (ledger.past.begun !== undefined && (await finishBegun(ledger, ledger.past.begun)) === 'waits') return turnEnds.stop;
       messages = [...messages, ...progress.added];
     }
     for (;;) {
@@ -190,7 +196,9 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       const { own, client } = divideCalls(calls, clientNames);
       if (answer.text !== '') progress.texts.push(answer.text);
       const loaded = new Set<Tool>();
-      const ledgerStep = ledger === undefined ? undefined : { number: progress.steps, text: answer.text, calls, records: progress.calls };
+      const ledgerStep =
+        ledger === undefined ? undefined : { number: progress.steps, text: answer.text, calls, records: progress.calls, refused: progress.refused };
+      const stepOf = ledgerStep === undefined || ledger === undefined ? undefined : stepLedger(ledger, ledgerStep, []);
       const run = {
         input: ownTools === input.tools ? input : { ...input, tools: ownTools },
         signal: stop.signal,
@@ -198,9 +206,12 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         added: progress.added,
         used,
         loaded,
-        ...(ledgerStep !== undefined && ledger !== undefined && { ledger: stepLedger(ledger, ledgerStep, []) }),
+        onUnapproved,
+        ...(stepOf !== undefined && { ledger: stepOf }),
       };
       const results = await callTools(deps, run, own);
+      if (ledger !== undefined && ledgerStep !== undefined && stepOf !== undefined && (await isLeft(ledger, ledgerStep, stepOf, results)))
+        return turnEnds.stop;
       const added = loaded.size === 0 ? [] : [...loaded].filter((tool) => !ownTools.includes(tool) && !clientNames.has(tool.name));
       if (added.length > 0) {
         ownTools = [...ownTools, ...added];
@@ -218,8 +229,9 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       progress.added.push(...step);
       if (verdict === 'loop') return turnEnds.contextLoop;
       if (ledgerStep !== undefined && stop.cause === undefined) {
-        if (steers === undefined) await ledger?.finish(ledgerStep, step);
-        else await ledger?.finish({ ...ledgerStep, steers: steers.ids }, [...steers.messages, ...step]);
+        const finished = { ...ledgerStep, refused: progress.refused };
+        if (steers === undefined) await ledger?.finish(finished, step);
+        else await ledger?.finish({ ...finished, steers: steers.ids }, [...steers.messages, ...step]);
         steers = undefined;
       }
       messages = [...messages, ...step];
@@ -241,14 +253,26 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       return true;
     }
 
-    /** The calls of a step that a crash came into: those that ran are known, the others run now. */
-    async function finishBegun(kept: TurnLedger, { text, calls, results: known }: NonNullable<TurnPast['begun']>): Promise<void> {
-      const step = { number: progress.steps, text, calls, records: progress.calls };
+    /** Keeps a step of which a call waits for a person; false when none does. A turn that was stopped is not continued. */
+    async function isLeft(kept: TurnLedger, step: LedgerStep, { waitsFor, unmade }: StepLedger, results: readonly ModelMessage[]): Promise<boolean> {
+      if (waitsFor === undefined || stop.cause !== undefined) return false;
+      const made = results.filter((message) => message.role !== 'tool' || !unmade.has(message.toolCallId));
+      await kept.pause({ ...step, refused: progress.refused }, made);
+      progress.waiting = waitsFor;
+      return true;
+    }
+
+    /** The calls of a step that was interrupted: those that ran are known, the others run now. */
+    async function finishBegun(kept: TurnLedger, { text, calls, results: known }: NonNullable<TurnPast['begun']>): Promise<'waits' | 'done'> {
+      const step = { number: progress.steps, text, calls, records: progress.calls, refused: progress.refused };
       if (text !== '') progress.texts.push(text);
-      const run = { input, signal: stop.signal, beforeOnce, added: progress.added, used, ledger: stepLedger(kept, step, known) };
-      const messagesOfStep: ModelMessage[] = [{ role: 'assistant', content: text, toolCalls: calls }, ...(await callTools(deps, run, calls))];
+      const run = { input, signal: stop.signal, beforeOnce, added: progress.added, used, onUnapproved, ledger: stepLedger(kept, step, known) };
+      const results = await callTools(deps, run, calls);
+      if (await isLeft(kept, step, run.ledger, results)) return 'waits';
+      const messagesOfStep: ModelMessage[] = [{ role: 'assistant', content: text, toolCalls: calls }, ...results];
       progress.added.push(...messagesOfStep);
-      if (stop.cause === undefined) await kept.finish(step, messagesOfStep);
+      if (stop.cause === undefined) await kept.finish({ ...step, refused: progress.refused }, messagesOfStep);
+      return 'done';
     }
   }
 
@@ -305,10 +329,10 @@ function endingOf({ finish, stopSequence }: ModelResult): AnswerEnding | undefin
 }
 
 function progressFrom(past: TurnPast | undefined, model: ModelInfo): Progress {
-  if (past === undefined) return { added: [], texts: [], calls: [], thinking: [], steps: 0, leftOut: 0, usedTokens: 0, model };
-  const { messages, steps, usedTokens } = past;
+  if (past === undefined) return { added: [], texts: [], calls: [], thinking: [], steps: 0, leftOut: 0, usedTokens: 0, refused: 0, model };
+  const { messages, steps, usedTokens, refused } = past;
   const texts = messages.flatMap(({ role, content }) => (role === 'assistant' && content !== '' ? [content] : []));
-  return { added: [...messages], texts, calls: [], thinking: [], steps, leftOut: 0, usedTokens, model };
+  return { added: [...messages], texts, calls: [], thinking: [], steps, leftOut: 0, usedTokens, refused, model };
 }
 
 function toResult(input: TurnInput, progress: Progress, end: TurnEnd): TurnResult {
@@ -321,6 +345,8 @@ function toResult(input: TurnInput, progress: Progress, end: TurnEnd): TurnResul
     ...(progress.leftOut > 0 && { leftOut: progress.leftOut }),
     model: progress.model,
     tainted: isTainted(input.messages, input) || isTainted(progress.added, input),
+    ...(progress.waiting !== undefined && { waiting: progress.waiting }),
+    ...(progress.refused > 0 && { effectsRefused: progress.refused }),
     ...(progress.told !== undefined && { told: progress.told }),
     ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),
     ...(progress.thinking.length > 0 && { thinking: progress.thinking }),

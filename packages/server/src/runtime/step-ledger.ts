@@ -1,11 +1,15 @@
 import type { ModelMessage, ToolCall } from '../llm/model.ts';
-import type { LedgerStep, TurnLedger } from './turn.ts';
+import type { ApprovalWait, LedgerStep, TurnLedger } from './turn.ts';
 
 /** The ledger of a turn as the calls of one step see it. */
 export interface StepLedger {
   /** Of a call that ran before a crash. */
   resultOf(call: ToolCall): ModelMessage | undefined;
   begin(call: ToolCall): Promise<void>;
+  /** Of the first call that waits for a person; nothing that follows it is called. */
+  waitsFor: ApprovalWait | undefined;
+  /** Calls that were not made because of that. */
+  readonly unmade: Set<string>;
   /** Without effect for a call that did not begin. */
   end(call: ToolCall, result: ModelMessage): Promise<void>;
 }
@@ -14,6 +18,8 @@ export function stepLedger(ledger: TurnLedger, step: LedgerStep, results: readon
   const known = new Map(results.flatMap((message) => (message.role === 'tool' ? [[message.toolCallId, message] as const] : [])));
   const begun = new Set<string>();
   return {
+    waitsFor: undefined,
+    unmade: new Set(),
     resultOf: ({ id }) => known.get(id),
     async begin(call) {
       await ledger.begin(step, call);

@@ -2,7 +2,7 @@ import type { TurnOrigin } from '@gatehouse/contract';
 import type { ModelMessage } from '../llm/model.ts';
 import { hasEffect, isTainted, reachesPrivate } from './taint.ts';
 import type { Tool } from './tool.ts';
-import type { TurnInput } from './turn.ts';
+import type { ApprovalWait, TurnInput } from './turn.ts';
 
 /** A call that policy allows and whose arguments are parsed, before it runs. */
 export interface GatedCall {
@@ -14,10 +14,17 @@ export interface GatedCall {
   /** Results of the same step that are there already. */
   readonly results: readonly ModelMessage[];
   readonly signal: AbortSignal;
+  /** A running tool made the call: its turn cannot be left in the middle of it. */
+  readonly nested?: true;
 }
 
-/** `message` is for the model. */
-export type GateAnswer = { readonly allowed: true } | { readonly allowed: false; readonly message: string };
+/**
+ * `message` is for the model. `unapproved`: the call needed an approval and did not get it. `waits`: the turn is left until a person has
+ * decided, and makes the call again then.
+ */
+export type GateAnswer =
+  | { readonly allowed: true }
+  | { readonly allowed: false; readonly message: string; readonly unapproved?: true; readonly waits?: ApprovalWait };
 
 /** Undefined: the call is free, and nothing is waited for. */
 export type ToolGate = (call: GatedCall) => undefined | Promise<GateAnswer>;
@@ -37,7 +44,7 @@ export interface ToolGateDeps {
   readonly findRule: (call: Pick<GatedCall, 'tool' | 'args' | 'turn'>) => GateRule | undefined;
   /** For calls of risk `write` and `outward` that no rule names. */
   readonly mode: ApprovalAction;
-  /** Waits for a person's decision about exactly this call. */
+  /** Asks a person about exactly this call, and waits for the decision or has the turn wait for it. */
   readonly ask: (call: GatedCall, why: { readonly reason: string; readonly tainted: boolean }) => Promise<GateAnswer>;
   /** For agents that ask nobody; undefined: a person is asked. */
   readonly insteadOfAsking?: (call: GatedCall, reason: string) => Promise<GateAnswer> | undefined;
@@ -46,8 +53,10 @@ export interface ToolGateDeps {
 /** Whether the turn may set such a thing going at all, asked before everything else; undefined: it may. */
 export type CapabilityCheck = (call: GatedCall) => GateAnswer | undefined;
 
-/** Turns that begin without anybody: whom they would ask is not there. */
-const unattended: ReadonlySet<TurnOrigin> = new Set(['webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph']);
+const withoutPerson: ReadonlySet<TurnOrigin> = new Set(['webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph']);
+
+/** Whether nobody waits for the answer of the turn: whoever could approve a call of it may come hours later. */
+export const isUnattended = ({ origin, ledger }: Pick<TurnInput, 'origin' | 'ledger'>): boolean => withoutPerson.has(origin) || ledger !== undefined;
 
 /**
  * The one point before a call where it is held against rules, mode, and the gate on text from outside that meets private
@@ -75,7 +84,6 @@ export function createToolGate({ findRule, mode, ask, insteadOfAsking }: ToolGat
     if (reason === undefined) return undefined;
     const instead = insteadOfAsking?.(call, reason);
     if (instead !== undefined) return instead;
-    if (unattended.has(turn.origin)) return refuse(`"${tool.name}" needs an approval here, and nobody is there to give it`);
     return ask(call, { reason, tainted: reason === taintedReason || tainted() });
   };
 }

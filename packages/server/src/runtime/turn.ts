@@ -60,12 +60,20 @@ export interface TurnSteering {
   take(): { readonly ids: readonly string[]; readonly text: string } | undefined;
 }
 
+/** A call that waits for a person's decision, longer than its turn stays in memory. */
+export interface ApprovalWait {
+  readonly approvalId: string;
+  readonly untilMs: number;
+}
+
 /** What a turn has done before this run of it. */
 export interface TurnPast {
   /** Of the steps that are finished. */
   readonly messages: readonly ModelMessage[];
   readonly steps: number;
   readonly usedTokens: number;
+  /** Calls that were not run for want of an approval. */
+  readonly refused: number;
   /** A step whose answer is known, and some of the results: its calls are not asked for again. */
   readonly begun?: { readonly text: string; readonly calls: readonly ToolCall[]; readonly results: readonly ModelMessage[] };
 }
@@ -76,6 +84,8 @@ export interface LedgerStep {
   readonly text: string;
   readonly calls: readonly ToolCall[];
   readonly records: readonly CallRecord[];
+  /** Calls of the turn so far that were not run for want of an approval. */
+  readonly refused: number;
   /** Messages of the steering that came before the step. */
   readonly steers?: readonly string[];
 }
@@ -83,10 +93,15 @@ export interface LedgerStep {
 /** Every function rejects when the turn is another process's by now: then nothing more is done. */
 export interface TurnLedger {
   readonly past?: TurnPast;
+  /** The work item that the turn belongs to. */
+  readonly workId: string;
+  readonly startedAtMs: number;
   /** Before a call of class `once` runs: from here on it counts as done, or as unknown after a crash. */
   begin(step: LedgerStep, call: ToolCall): Promise<void>;
   /** After it ran. */
   end(call: ToolCall, result: ModelMessage): Promise<void>;
+  /** A call of the step waits for a person: keeps the step with the results that exist, so that the next run continues with that call. */
+  pause(step: LedgerStep, results: readonly ModelMessage[]): Promise<void>;
   /** After all calls of a step; `messages` are the answer and the results. */
   finish(step: LedgerStep, messages: readonly ModelMessage[]): Promise<void>;
 }
@@ -135,6 +150,10 @@ export interface TurnResult {
   readonly ending?: AnswerEnding;
   readonly steps: number;
   readonly model: ModelInfo;
+  /** The turn has not ended: it continues once this call is decided. */
+  readonly waiting?: ApprovalWait;
+  /** Calls that needed an approval and were not run: refused, denied, or decided by nobody in time; absent: none. */
+  readonly effectsRefused?: number;
   /** Tasks whose results are among `messages`. */
   readonly told?: readonly string[];
   /** The model had read text from outside, so that what it said counts as such text for others. */

@@ -10,7 +10,8 @@ import { queryAudit } from '../observability/audit-store.ts';
 import { createApprovals } from './approvals.ts';
 import { ApprovalsConfig } from './config.ts';
 import { approvalMigrations } from './migrations.ts';
-import { approvalOperations } from './store.ts';
+import { operation } from '../../kernel/db/operation.ts';
+import { approvalOperations, askForCall } from './store.ts';
 
 /** A tool of an agent that works for a token which may do everything. */
 const call: CallContext = {
@@ -35,6 +36,9 @@ test('no agent decides about calls of agents, whatever the token behind it may',
     config: ApprovalsConfig.parse({}),
     hideSecrets: (text) => text,
     printKey: String,
+    askApproval: operation('approvals.ask', askForCall),
+    announceMessage: () => {},
+    resume: () => {},
   });
   const choice = { approved: true, approvedBy: 'operator' };
   const { methods } = approvals;

@@ -1,46 +1,57 @@
+import type { TurnOrigin } from '@gatehouse/contract';
 import { announceAudit } from '../../kernel/audit.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
-import { newId } from '../../kernel/ids.ts';
 import type { Log } from '../../kernel/log.ts';
-import { type CapabilityCheck, createToolGate, type GateAnswer, type GatedCall, type ToolGate, type ToolGateDeps } from '../../runtime/tool-gate.ts';
+import { type CapabilityCheck, createToolGate, type ToolGate, type ToolGateDeps } from '../../runtime/tool-gate.ts';
+import { type AskDeps, createAsk } from './ask.ts';
 import type { ApprovalsConfig } from './config.ts';
 import { systemDecider } from './deciders.ts';
-import { canonicalJson, digestOf, freezeDeep, hideIn } from './exact-call.ts';
-import { digestNamedFiles } from './named-files.ts';
 import { createApprovalMethods, type ApprovalMethods } from './methods.ts';
 import { compileRules } from './rules.ts';
-import { askForCall, type Asking, expireDue, listPending, type Made, type NewRequest } from './store.ts';
+import { dropRequests, expireDue, isPending, type LeftTurn, listPending, type Made } from './store.ts';
 import { createWaiting, type Outcome, type Watched } from './waiting.ts';
 
-export interface ApprovalsDeps {
+export interface ApprovalsDeps extends AskDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
   readonly config: ApprovalsConfig;
-  /** Takes the live secrets of the installation out. */
-  readonly hideSecrets: (text: string) => string;
   readonly printKey: Parameters<typeof createApprovalMethods>[0]['printKey'];
+  /** The work of a left turn may continue: its request is decided. */
+  readonly resume: (approvalId: string) => void;
   /** What turns may set going, decided before any rule; nothing is asked where absent. */
   readonly capabilities?: { readonly check: CapabilityCheck; readonly insteadOfAsking: NonNullable<ToolGateDeps['insteadOfAsking']> } | undefined;
+}
+
+/** A run that waits for an approval. */
+export interface ApprovalWaiting extends LeftTurn {
+  readonly approvalId: string;
+  readonly agentId: string;
+  readonly conversationRef: string;
+  readonly origin: TurnOrigin;
+  readonly sinceMs: number;
+  readonly untilMs: number;
 }
 
 export interface Approvals extends Disposable {
   readonly methods: ApprovalMethods;
   /** Stands before each call of a tool. */
   readonly gate: ToolGate;
+  /** Runs that wait. */
+  left(): readonly ApprovalWaiting[];
+  /** The work of a turn waits from here on; it is resumed at once when its request was decided meanwhile. */
+  suspended(approvalId: string): Promise<void>;
+  /** Ends the waits of runs that are stopped, as denied. With `resume: false` their work is ended by whoever stops them. */
+  drop(isMeant: (run: ApprovalWaiting) => boolean, how?: { readonly resume: boolean }): Promise<readonly ApprovalWaiting[]>;
+  /** Ends the waits of a conversation that is to be cleared, as denied; until it is disposed of, no call of its turns begins to wait. */
+  clearing(conversationRef: string): Promise<Disposable>;
 }
 
-/** Longer arguments could not be shown whole to whoever decides. */
-const maxParamsBytes = 64 * 1024;
-const maxActionCharacters = 200;
-const grantMs = 600_000;
-/** Longer than any cache, so that what was decided is still known to those who come late. */
-const keepMs = 2 * 3_600_000;
 const timedOut: Outcome = { approved: false, by: systemDecider.timeout, reason: null };
-const bounds = { perAgent: 100, inAll: 1000 };
+const dropped: Outcome = { approved: false, by: systemDecider.dropped, reason: null };
 
 /**
  * Decisions of people about exact calls of tools: each is a row before anybody is told of it, is decided once, and is bound to a
@@ -49,9 +60,13 @@ const bounds = { perAgent: 100, inAll: 1000 };
 export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   const { db, bus, clock, config } = deps;
   const waiting = createWaiting({ clock, onDue: (request) => void expire(request) });
+  /** Conversations that are being cleared, and how often. */
+  const closed = new Map<string, number>();
 
-  function announceEnd({ id, digest, agentId, conversationRef }: Omit<Watched, 'expiresAtMs'>, { approved, by, reason }: Outcome): void {
-    waiting.settle(id, digest, { approved, by, reason });
+  function announceEnd({ id, digest, agentId, conversationRef, turnJson }: Watched, outcome: Outcome, resumes = true): void {
+    const { approved, by, reason } = outcome;
+    waiting.settle(id, digest, outcome);
+    if (turnJson !== null && resumes) deps.resume(id);
     const atMs = clock.now();
     bus.emit('approval:resolved', {
       requestId: id,
@@ -66,9 +81,9 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     });
   }
 
-  function announce({ decided, audits }: Made, outcome: Outcome): void {
+  function announce({ decided, audits }: Made, { approved, by, reason }: Outcome, resumes = true): void {
     for (const audit of audits) announceAudit(bus, audit);
-    for (const row of decided) announceEnd(row, outcome);
+    for (const row of decided) announceEnd(row, { approved, by, reason }, resumes);
   }
 
   async function expire(request: Watched): Promise<void> {
@@ -82,87 +97,6 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     }
   }
 
-  function announceRequest(request: NewRequest, params: unknown): void {
-    const { id, tool, action, agentId, sessionKey, conversationRef, origin, trustLevel, digest, paramsBytes, reason, timeoutMs } = request;
-    bus.emit('approval:requested', {
-      requestId: id,
-      toolName: tool,
-      action,
-      params,
-      paramsBytes,
-      digest,
-      reason,
-      agentId,
-      sessionKey,
-      conversationRef,
-      origin,
-      trustLevel,
-      createdAt: request.createdAtMs,
-      timeoutMs,
-      timestamp: request.createdAtMs,
-    });
-  }
-
-  async function ask(call: GatedCall, why: { readonly reason: string; readonly tainted: boolean }): Promise<GateAnswer> {
-    const { tool, args, turn, signal } = call;
-    let text: string;
-    try {
-      text = canonicalJson(args);
-    } catch {
-      return refused(`the arguments of "${tool.name}" cannot be shown to anybody who could approve them`);
-    }
-    const paramsBytes = Buffer.byteLength(text);
-    if (paramsBytes > maxParamsBytes)
-      return refused(`"${tool.name}" needs an approval, for which its arguments are too long (${paramsBytes} bytes of at most ${maxParamsBytes})`);
-    freezeDeep(args);
-    const files = await digestNamedFiles(args, turn.workspaceDir);
-    const { agentId, conversationRef, sessionKey, workspaceDir, origin, traceId } = turn;
-    const digest = digestOf({ agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir, files });
-    const params = hideIn(args, deps.hideSecrets);
-    const atMs = clock.now();
-    const request: NewRequest = {
-      id: newId('ap'),
-      digest,
-      conversationRef,
-      sessionKey,
-      agentId,
-      origin,
-      traceId,
-      tool: tool.name,
-      action: oneLine(deps.hideSecrets(tool.describe?.(args) ?? tool.name)),
-      reason: oneLine(deps.hideSecrets(why.reason)),
-      trustLevel: why.tainted ? 'tainted' : 'clean',
-      paramsJson: JSON.stringify(params),
-      paramsBytes,
-      createdAtMs: atMs,
-      timeoutMs: config.timeoutMs,
-      expiresAtMs: atMs + config.timeoutMs,
-    };
-    const { approvalCacheMs, denialCacheMs } = config;
-    const asking: Asking = { request, bounds, approvalCacheMs, denialCacheMs, grantMs, keepMs };
-    const waiter = waiting.wait(digest, signal);
-    try {
-      const asked = await db.write(askForCall, asking);
-      if (asked.kind === 'allowed') {
-        announceAudit(bus, asked.audit);
-        return { allowed: true };
-      }
-      if (asked.kind === 'denied') return refused(`this call of "${tool.name}" was denied${asked.reason === null ? '' : `: ${asked.reason}`}`);
-      if (asked.kind === 'full') return refused(`"${tool.name}" needs an approval, and too many calls wait for one (limit ${bounds[asked.limit]})`);
-      if (asked.isNew) {
-        waiting.watch({ id: request.id, digest, agentId: call.turn.agentId, conversationRef, expiresAtMs: request.expiresAtMs });
-        announceRequest(request, params);
-      }
-      waiter.joins(asked.requestId);
-      const answer = answerOf(await waiter.outcome, tool.name);
-      if (answer.allowed && (await digestNamedFiles(args, workspaceDir)) !== files)
-        return refused(`a file that this call of "${tool.name}" names was changed while the call waited for its approval`);
-      return answer;
-    } finally {
-      waiter.leave();
-    }
-  }
-
   // What an earlier run left waiting.
   announce(await db.write(expireDue, { atMs: clock.now() }), timedOut);
   const open = await db.read(listPending, { agentIds: null, atMs: clock.now(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
@@ -171,10 +105,19 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   // The rows went with the reset or the deletion; who was told of them hears that they are gone.
   const stopListening = bus.listen(['session:expired'], ({ payload }) => {
     if (!('conversationRef' in payload)) return;
-    for (const request of waiting.of(String(payload.conversationRef)))
-      announceEnd(request, { approved: false, by: systemDecider.dropped, reason: null });
+    for (const request of waiting.of(String(payload.conversationRef))) if (request.turnJson === null) announceEnd(request, dropped);
   });
 
+  const left = () => waiting.all().flatMap((request) => leftRunOf(request) ?? []);
+
+  async function drop(isMeant: (run: ApprovalWaiting) => boolean, { resume } = { resume: true }): Promise<readonly ApprovalWaiting[]> {
+    const meant = left().filter(isMeant);
+    const ids = meant.map(({ approvalId }) => approvalId);
+    if (ids.length > 0) announce(await db.write(dropRequests, { ids, atMs: clock.now() }), dropped, resume);
+    return meant;
+  }
+
+  const ask = createAsk(deps, waiting, (ref) => closed.has(ref));
   return {
     gate: createToolGate(
       {
@@ -194,6 +137,28 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
       onDecided: announce,
       onAudit: (audit) => announceAudit(bus, audit),
     }),
+    left,
+    async suspended(approvalId) {
+      if (!(await db.read(isPending, { id: approvalId }))) deps.resume(approvalId);
+    },
+    drop,
+    async clearing(ref) {
+      closed.set(ref, (closed.get(ref) ?? 0) + 1);
+      const open = {
+        [Symbol.dispose]() {
+          const others = (closed.get(ref) ?? 1) - 1;
+          if (others === 0) closed.delete(ref);
+          else closed.set(ref, others);
+        },
+      };
+      try {
+        await drop(({ conversationRef }) => conversationRef === ref);
+        return open;
+      } catch (error) {
+        open[Symbol.dispose]();
+        throw error;
+      }
+    },
     [Symbol.dispose]() {
       stopListening();
       waiting[Symbol.dispose]();
@@ -201,19 +166,9 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   };
 }
 
-function refused(why: string): GateAnswer {
-  return { allowed: false, message: `Not run: ${why}` };
-}
-
-function answerOf(outcome: Outcome | undefined, tool: string): GateAnswer {
-  if (outcome === undefined) return refused('the turn was stopped while the call waited for its approval');
-  if (outcome.approved) return { allowed: true };
-  if (outcome.by === systemDecider.timeout) return refused(`nobody approved this call of "${tool}" in time`);
-  return refused(`this call of "${tool}" was denied${outcome.reason === null ? '' : `: ${outcome.reason}`}`);
-}
-
-/** People decide by it: it must not be able to look like something else. */
-function oneLine(text: string): string {
-  const line = text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim();
-  return line.length > maxActionCharacters ? `${line.slice(0, maxActionCharacters - 1).toWellFormed()}…` : line;
+function leftRunOf({ id, agentId, conversationRef, origin, createdAtMs, expiresAtMs, turnJson }: Watched): ApprovalWaiting | undefined {
+  if (turnJson === null) return undefined;
+  // Written by `createAsk` alone.
+  const turn = JSON.parse(turnJson) as LeftTurn;
+  return { ...turn, approvalId: id, agentId, conversationRef, origin, sinceMs: createdAtMs, untilMs: expiresAtMs };
 }

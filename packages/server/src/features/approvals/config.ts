@@ -1,4 +1,4 @@
-import { AgentId, ToolPattern, TurnOrigin } from '@gatehouse/contract';
+import { AgentId, ToolPattern, TurnOrigin, UnattendedApprovals } from '@gatehouse/contract';
 import * as z from 'zod';
 
 const Action = z.enum(['auto', 'ask', 'deny']);
@@ -34,6 +34,15 @@ export const ApprovalsConfig = z.strictObject({
   ),
   rules: z.array(ApprovalRule).max(200).default([]).describe('The first one that fits a call decides.'),
   timeoutMs: z.int().min(1000).max(86_400_000).default(300_000).describe('How long a call waits; what nobody has decided by then is denied.'),
+  unattended: UnattendedApprovals.default('wait').describe(
+    'What happens to a call that needs an approval in work that nobody attends (jobs, webhooks, heartbeats, messages between conversations, sub-agents, graphs). `wait`: the run waits for the decision, also over restarts, and holds no place meanwhile; `refuse`: the call is refused and counted as a refused effect.',
+  ),
+  unattendedTimeoutMs: z
+    .int()
+    .min(1000)
+    .max(7 * 86_400_000)
+    .default(86_400_000)
+    .describe('How long such a run waits; a call that nobody has decided by then is denied, and the run continues without it.'),
   approvalCacheMs: z
     .int()
     .min(0)

@@ -39,4 +39,6 @@ export const approvalMigrations: readonly Migration[] = [
       `CREATE INDEX audit_by_target ON audit (target, seq) WHERE target IS NOT NULL`,
     ],
   },
+  // Of a request whose turn is left until it is decided.
+  { id: '067-left-turns', up: [`ALTER TABLE approval ADD COLUMN turn_json TEXT`] },
 ];

@@ -1,13 +1,15 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Db } from '../../kernel/db/db.ts';
+import { operation } from '../../kernel/db/operation.ts';
 import { auditMigrations } from '../../kernel/db/audit.ts';
 import { openInlineDb } from '../../kernel/db/sqlite/inline.ts';
 import { approvalMigrations } from './migrations.ts';
 import { approvalOperations, askForCall, type Asking, decide, expireDue, listPending, type NewRequest } from './store.ts';
 
+const askApproval = operation('approvals.ask', askForCall);
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ migrations: [...auditMigrations, ...approvalMigrations], operations: approvalOperations });
+  db = await openInlineDb({ migrations: [...auditMigrations, ...approvalMigrations], operations: [...approvalOperations, askApproval] });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -28,10 +30,11 @@ const request: NewRequest = {
   createdAtMs: 1000,
   timeoutMs: 500,
   expiresAtMs: 1500,
+  turnJson: null,
 };
 
 const ask = (over: Partial<NewRequest> = {}, more: Partial<Asking> = {}) =>
-  db.write(askForCall, {
+  db.write(askApproval, {
     request: { ...request, ...over },
     bounds: { perAgent: 2, inAll: 3 },
     approvalCacheMs: 100,

@@ -26,6 +26,20 @@ export interface NewRequest {
   readonly createdAtMs: number;
   readonly timeoutMs: number;
   readonly expiresAtMs: number;
+  /** A `LeftTurn`: the turn is left meanwhile and asks again when it continues; null: it waits in memory. */
+  readonly turnJson: string | null;
+}
+
+/** A turn that is left until a request is decided. */
+export interface LeftTurn {
+  readonly workId: string;
+  readonly turnId: string;
+  readonly rootRunId: string;
+  readonly runId?: string;
+  readonly leaseId?: string;
+  readonly tokenId: string;
+  readonly principalId: string;
+  readonly startedAtMs: number;
 }
 
 export type Decision = 'approved' | 'denied' | 'expired';
@@ -37,7 +51,7 @@ export interface RequestRow extends Omit<NewRequest, 'paramsJson'> {
   readonly decidedAtMs: number | null;
   readonly decidedBy: string | null;
   readonly decidedReason: string | null;
-  /** Of an approval that nobody waited for: good for one call. */
+  /** Of an approval that nobody waited for: good for one call. Of a left turn: `open` until the turn has come for the decision. */
   readonly grantState: 'open' | 'used' | null;
   /** 1 until the cache of denials is cleared. */
   readonly reusable: number;
@@ -65,6 +79,7 @@ const columns = [
   'decided_by as decidedBy',
   'decided_reason as decidedReason',
   'grant_state as grantState',
+  'turn_json as turnJson',
   'reusable',
 ] as const;
 
@@ -89,10 +104,27 @@ export type Asked =
   | { readonly kind: 'allowed'; readonly audit: AuditRow }
   | { readonly kind: 'denied'; readonly by: string; readonly reason: string | null }
   /** An equal call waits already, under this id; or the request was made. */
-  | { readonly kind: 'waits'; readonly requestId: string; readonly isNew: boolean }
+  | { readonly kind: 'waits'; readonly requestId: string; readonly expiresAtMs: number; readonly isNew: boolean }
   | { readonly kind: 'full'; readonly limit: 'perAgent' | 'inAll' };
 
-const sweep = query<{ beforeMs: number }>(({ db, p }) => db.deleteFrom('approval').where('decided_at_ms', '<', p('beforeMs')));
+/** How long a decision is kept for a left turn that does not come for it. */
+const uncollectedMs = 7 * 86_400_000;
+const sweep = query<{ beforeMs: number; uncollectedBeforeMs: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('approval')
+    .where('decided_at_ms', '<', p('beforeMs'))
+    .where(sql<boolean>`(turn_json is null or grant_state = 'used' or decided_at_ms < ${p('uncollectedBeforeMs')})`),
+);
+const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
+  db
+    .selectFrom('approval')
+    .select(columns)
+    .where('digest', '=', p('digest'))
+    .where('turn_json', 'is not', null)
+    .where('grant_state', '=', 'open')
+    .orderBy('decided_at_ms', 'desc')
+    .limit(1),
+);
 const latestDecided = query<{ digest: string }, RequestRow>(({ db, p }) =>
   db
     .selectFrom('approval')
@@ -136,20 +168,23 @@ const insert = query<NewRequest>(({ db, p }) =>
     created_at_ms: p('createdAtMs'),
     timeout_ms: p('timeoutMs'),
     expires_at_ms: p('expiresAtMs'),
+    turn_json: p('turnJson'),
   }),
 );
 
 /** Uses what was decided about exactly this call, joins a request that waits, or makes one. */
-export const askForCall = operation('approvals.ask', async (tx, asking: Asking): Promise<Asked> => {
+export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   const { request } = asking;
   const atMs = request.createdAtMs;
-  await tx.run(sweep, { beforeMs: atMs - asking.keepMs });
+  await tx.run(sweep, { beforeMs: atMs - asking.keepMs, uncollectedBeforeMs: atMs - uncollectedMs });
+  const collected = request.turnJson === null ? undefined : await collect(tx, request.digest, atMs);
+  if (collected !== undefined) return collected;
   const decided = await tx.get(latestDecided, { digest: request.digest });
   if (decided !== undefined) {
     const ageMs = atMs - (decided.decidedAtMs ?? 0);
     if (decided.state === 'denied' && decided.reusable === 1 && ageMs < asking.denialCacheMs)
       return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
-    const isGranted = decided.grantState === 'open' && ageMs < asking.grantMs && (await tx.run(useGrant, { id: decided.id })).changes === 1;
+    const isGranted = decided.turnJson === null && decided.grantState === 'open' && ageMs < asking.grantMs && (await tx.run(useGrant, { id: decided.id })).changes === 1;
     if (isGranted || (decided.state === 'approved' && decided.grantState === null && ageMs < asking.approvalCacheMs)) {
       const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: isGranted ? 'grant' : 'cache' });
       await appendAudit(tx, audit);
@@ -157,14 +192,26 @@ export const askForCall = operation('approvals.ask', async (tx, asking: Asking):
     }
   }
   const waiting = await tx.get(pendingOf, { digest: request.digest });
-  if (waiting !== undefined && waiting.expiresAtMs > atMs) return { kind: 'waits', requestId: waiting.id, isNew: false };
+  if (waiting !== undefined && waiting.expiresAtMs > atMs) return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
   if (waiting !== undefined) await expire(tx, waiting, atMs);
   const counts = await tx.get(countPending, { agentId: request.agentId, atMs });
   if ((counts?.own ?? 0) >= asking.bounds.perAgent) return { kind: 'full', limit: 'perAgent' };
   if ((counts?.total ?? 0) >= asking.bounds.inAll) return { kind: 'full', limit: 'inAll' };
   await tx.run(insert, request);
-  return { kind: 'waits', requestId: request.id, isNew: true };
-});
+  return { kind: 'waits', requestId: request.id, expiresAtMs: request.expiresAtMs, isNew: true };
+}
+
+/** What was decided while the turn was left; each decision is for one call. */
+async function collect(tx: Tx, digest: string, atMs: number): Promise<Asked | undefined> {
+  const pending = await tx.get(pendingOf, { digest });
+  if (pending !== undefined && pending.expiresAtMs <= atMs) await expire(tx, pending, atMs);
+  const decided = await tx.get(uncollected, { digest });
+  if (decided === undefined || (await tx.run(useGrant, { id: decided.id })).changes === 0) return undefined;
+  if (decided.state !== 'approved') return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
+  const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: 'grant' });
+  await appendAudit(tx, audit);
+  return { kind: 'allowed', audit };
+}
 
 interface Closing {
   readonly id: string;
@@ -194,9 +241,12 @@ const due = query<{ atMs: number }, RequestRow>(({ db, p }) =>
   db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expires_at_ms', '<=', p('atMs')),
 );
 
+/** A left turn comes for whatever was decided. */
+const openIf = ({ turnJson }: RequestRow, isGranted: boolean) => (turnJson !== null || isGranted ? 'open' : null);
+
 /** What nobody has decided in time is denied. */
 async function expire(tx: Tx, row: RequestRow, atMs: number): Promise<AuditRow> {
-  await tx.run(close, { id: row.id, state: 'expired', atMs, by: systemDecider.timeout, reason: null, grantState: null });
+  await tx.run(close, { id: row.id, state: 'expired', atMs, by: systemDecider.timeout, reason: null, grantState: openIf(row, false) });
   const audit = auditOf(row, atMs, { action: 'approval.resolve', outcome: 'denied', by: systemDecider.timeout });
   await appendAudit(tx, audit);
   return audit;
@@ -258,7 +308,7 @@ export const decide = operation('approvals.decide', async (tx, input: Deciding):
   for (const row of found) {
     if (row.state !== 'pending' || row.expiresAtMs <= input.atMs) continue;
     const state = input.approved ? 'approved' : 'denied';
-    const grantState = input.approved && !waited.has(row.digest) ? 'open' : null;
+    const grantState = openIf(row, input.approved && !waited.has(row.digest));
     const { changes } = await tx.run(close, { id: row.id, state, atMs: input.atMs, by: input.by, reason: input.reason, grantState });
     if (changes === 0) continue;
     const audit = {
@@ -334,10 +384,52 @@ export const forgetDenials = operation(
 );
 
 const drop = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('approval').where('conversation_ref', '=', p('conversationRef')));
+const dropOwn = query<{ conversationRef: string }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('approval')
+    .where('conversation_ref', '=', p('conversationRef'))
+    .where(sql<boolean>`(turn_json is null or grant_state = 'used')`),
+);
 
-/** What waits in a conversation, what was decided in it, and what was granted. Part of the operations that clear or delete it. */
+/** What waits in a conversation, what was decided in it, and what was granted. Part of the operation that deletes it. */
 export async function dropApprovals(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
   await tx.run(drop, input);
 }
 
-export const approvalOperations = [askForCall, expireDue, decide, listPending, forgetDenials];
+/** The same but for turns that are left: they still come for their decisions. Part of the operations that clear a conversation. */
+export async function clearApprovals(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
+  await tx.run(dropOwn, input);
+}
+
+const pendingById = query<{ id: string }, RequestRow>(({ db, p }) =>
+  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending'),
+);
+const forget = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ reusable: 0 }).where('id', '=', p('id')));
+
+/** Denies requests because their runs were stopped, or their conversations begun anew; that says nothing about the next equal call. */
+export const dropRequests = operation(
+  'approvals.drop',
+  async (tx, { ids, atMs }: { readonly ids: readonly string[]; readonly atMs: number }): Promise<Made> => {
+    const decided: RequestRow[] = [];
+    const audits: AuditRow[] = [];
+    for (const id of ids) {
+      const row = await tx.get(pendingById, { id });
+      if (row === undefined) continue;
+      await tx.run(close, { id, state: 'denied', atMs, by: systemDecider.dropped, reason: null, grantState: openIf(row, false) });
+      await tx.run(forget, { id });
+      const audit = auditOf(row, atMs, { action: 'approval.resolve', outcome: 'denied', by: systemDecider.dropped });
+      await appendAudit(tx, audit);
+      decided.push(row);
+      audits.push(audit);
+    }
+    return { decided, audits };
+  },
+);
+
+/** Whether a request still waits for its decision. */
+export const isPending = operation(
+  'approvals.isPending',
+  async (tx, { id }: { readonly id: string }): Promise<boolean> => (await tx.get(pendingById, { id })) !== undefined,
+);
+
+export const approvalOperations = [expireDue, decide, listPending, forgetDenials, dropRequests, isPending];

@@ -1,3 +1,4 @@
+import type { TurnOrigin } from '@gatehouse/contract';
 import type { Clock } from '../../kernel/clock.ts';
 
 /** How a request ended. */
@@ -35,6 +36,7 @@ export interface Waiting extends Disposable {
   digests(): string[];
   /** Requests that are watched in one conversation. */
   of(conversationRef: string): Watched[];
+  all(): Watched[];
 }
 
 export interface Watched {
@@ -42,7 +44,11 @@ export interface Watched {
   readonly digest: string;
   readonly agentId: string;
   readonly conversationRef: string;
+  readonly origin: TurnOrigin;
+  readonly createdAtMs: number;
   readonly expiresAtMs: number;
+  /** See `NewRequest`. */
+  readonly turnJson: string | null;
 }
 
 export function createWaiting({ clock, onDue }: { readonly clock: Clock; readonly onDue: (request: Watched) => void }): Waiting {
@@ -97,6 +103,7 @@ export function createWaiting({ clock, onDue }: { readonly clock: Clock; readonl
     },
 
     digests: () => [...standing.keys()],
+    all: () => [...watched.values()].map(({ request }) => request),
     of: (conversationRef) => [...watched.values()].flatMap(({ request }) => (request.conversationRef === conversationRef ? [request] : [])),
 
     [Symbol.dispose]() {

@@ -64,6 +64,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
     agents,
     mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: need.maxOutputTokens }),
     turnOf: () => turn,
+    waitingOf: () => undefined,
     turns: () => [],
     deliver: never,
     announceMessage() {},

@@ -35,6 +35,7 @@ export interface AutonomyDeps {
   readonly turns: AutonomyMethodDeps['turns'];
   /** The turn of a root, while it runs. */
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
+  readonly waitingOf: AutonomyMethodDeps['waitingOf'];
   /** Delivers into the inbox. */
   readonly deliver: EscalationDeps['deliver'];
   /** Tells of a message that was delivered. */

@@ -1,4 +1,4 @@
-import type { AutonomyProfile } from '@gatehouse/contract';
+import type { AutonomyProfile, WorkWaiting } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
 import { type CallContext, isAdmin, ownerOf } from '../../kernel/call-context.ts';
@@ -28,6 +28,8 @@ export interface AutonomyMethodDeps {
   readonly agents: AgentsApi;
   readonly turns: () => readonly (RunningTurn & { readonly rootRunId: string; readonly startedAtMs: number })[];
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
+  /** The approval that a run waits for, or a sub-agent of it. */
+  readonly waitingOf: (rootRunId: string) => WorkWaiting | undefined;
   /** What the decisions are made by; grows here after each commit. */
   readonly stopped: { readonly roots: Set<string>; readonly leases: Set<string>; readonly evicted: Set<string> };
   readonly stops: readonly ((rootRunId: string, how: RootStop) => Promise<number> | number)[];
@@ -137,6 +139,10 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
       const known = new Set(turns.length === 0 ? [] : await db.read(knownRoots, { ids: turns.map(({ rootRunId }) => rootRunId) }));
       const plain = turns.filter(({ rootRunId }) => !known.has(rootRunId));
       const live = plain.slice(offset, offset + limit).map(shownTurn);
+      const withWaiting = <T extends { readonly rootRunId: string }>(one: T) => {
+        const waiting = deps.waitingOf(one.rootRunId);
+        return waiting === undefined ? one : { ...one, waiting };
+      };
       const { rows, total } = await db.read(listRoots, {
         principalId,
         agentIds,
@@ -144,7 +150,7 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
         offset: Math.max(0, offset - plain.length),
         limit: limit - live.length,
       });
-      const runs = [...live, ...rows.map((row) => shown(row, isAdmin(call)))];
+      const runs = [...live, ...rows.map((row) => shown(row, isAdmin(call)))].map(withWaiting);
       return { runs, total: plain.length + total, offset, limit, hasMore: offset + runs.length < plain.length + total };
     },
   };

@@ -158,6 +158,7 @@ export function createRunner(deps: RunnerDeps) {
   /** Work that was given up unseen: nobody knows how far the last try came. */
   async function gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
     const work = CronWork.parse(item.payload);
+    if (errorKind === 'killed') return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'It was stopped while it waited.' }, item);
     if (errorKind === 'deleted')
       return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'Its conversation was deleted while it waited.' }, item);
     await finish(work, { status: 'unknown', errorKind, reason: 'It was tried too often without an end.', cause, givenUp: true }, item);

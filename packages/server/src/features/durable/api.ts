@@ -54,6 +54,9 @@ export interface WorkWait {
   readonly cause?: string;
 }
 
+/** Why work that waits is given up. */
+export type EndOfWait = 'deleted' | 'killed';
+
 /** A wait as it is stored. */
 export interface Waiting extends WorkWait {
   readonly lookAtMs: number;
@@ -65,7 +68,7 @@ export interface Waiting extends WorkWait {
   readonly waitedMs: number;
   readonly waits: number;
   /** Why it is given up with its next claim. */
-  readonly endedBy?: 'deleted';
+  readonly endedBy?: EndOfWait;
 }
 
 /** Work as its handler gets it. */
@@ -141,6 +144,8 @@ export interface DurableWork {
   untilResumed(agentId: string): { readonly wait: WorkWait };
   /** Makes the items due that wait for this. */
   resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
+  /** Gives up the items that wait for this; each ends as `gaveUp` of its kind says. */
+  endWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string; readonly endedBy: EndOfWait }): Promise<void>;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */
   start(): Promise<void>;
   /** Items of this process that run. */

@@ -3,10 +3,11 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome, WorkWait } from './api.ts';
+import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOutcome, WorkWait } from './api.ts';
 import { givenUp } from './given-up.ts';
 import {
   claimWork,
+  endWaitingWork,
   nextWorkAt,
   pruneWork,
   releaseWork,
@@ -30,6 +31,8 @@ export interface DurableDeps {
   /** `durable.maxWaitMs`; 24 hours when absent. */
   readonly maxWaitMs?: number;
   readonly isSuspended?: (agentId: string) => boolean;
+  /** A claim of this process ended, however it did. */
+  readonly onClaimEnd?: (work: WorkClaim) => void;
   /** True while nothing may begin, as when the disk has no room: accepted work stays as it is. */
   readonly isHeld?: () => boolean;
 }
@@ -71,7 +74,7 @@ interface Held {
 
 /** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
 export function createDurable(deps: DurableDeps): Durable {
-  const { db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000, isSuspended = () => false, isHeld = () => false } = deps;
+  const { db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000, isSuspended = () => false, isHeld = () => false, onClaimEnd = () => {} } = deps;
   const kinds = new Map<string, Kind>();
   const held = new Map<string, Held>();
   let isStarted = false;
@@ -143,6 +146,7 @@ export function createDurable(deps: DurableDeps): Durable {
       })
       .then((isOver) => {
         held.delete(item.id);
+        onClaimEnd(item);
         const wasFull = kind.running >= kind.limits.concurrency;
         kind.running -= 1;
         if (held.size === 0) cancelRenew();
@@ -263,6 +267,9 @@ export function createDurable(deps: DurableDeps): Durable {
     }),
     async resumeWaiting(what) {
       if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
+    },
+    async endWaiting(what) {
+      if ((await db.write(endWaitingWork, { ...what, atMs: clock.now() })) > 0) sweep();
     },
     async start() {
       const atMs = clock.now();

@@ -1,7 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
 import { parseJson } from '../../kernel/json.ts';
 import { operation, query, type Tx } from '../../kernel/db/operation.ts';
-import type { Acceptance, NewWork, Waiting, WorkClaim, WorkEnd, WorkItem, WorkState, WorkWait } from './api.ts';
+import type { Acceptance, EndOfWait, NewWork, Waiting, WorkClaim, WorkEnd, WorkItem, WorkState, WorkWait } from './api.ts';
 import { toWaiting } from './waiting.ts';
 
 /** Pieces of work of one kind that may wait; more are refused at intake. A flood of one kind leaves the others their room. */
@@ -286,6 +286,22 @@ export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
 
 export const resumeWork = operation('durable.resume', resumeWaiting);
 
+const giveUp = query<{ kind: string; subject: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .where('waiting_json', 'is not', null)
+    .where(sql<string>`json_extract(waiting_json, '$.kind')`, '=', p('kind'))
+    .where(sql<string>`json_extract(waiting_json, '$.subject')`, '=', p('subject'))
+    .where(sql<boolean>`state = 'accepted'`),
+);
+
+/** Items that wait for this are given up with their next claim; returns how many. */
+export const endWaitingWork = operation(
+  'durable.endWaiting',
+  async (tx, input: Resumed & { readonly endedBy: EndOfWait }): Promise<number> => (await tx.run(giveUp, input)).changes,
+);
+
 const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
   db
     .updateTable('work_item')
@@ -298,7 +314,7 @@ const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql
 );
 
 /** Work that waits in a conversation is given up with its next claim, by whoever it is for. */
-export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readonly endedBy: 'deleted'; readonly atMs: number }): Promise<void> {
+export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<void> {
   await tx.run(waitsIn, input);
 }
 
@@ -556,4 +572,4 @@ export async function findWork(tx: Tx, input: { readonly kind: string; readonly 
   return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
 }
 
-export const durableOperations = [returnWork, suspendWork, resumeWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];
+export const durableOperations = [returnWork, suspendWork, resumeWork, endWaitingWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];

@@ -36,6 +36,8 @@ export interface ChangingDeps {
   readonly cleared: (ref: string) => void;
   /** Before a conversation is deleted: aborts its turns, and what they have in the background. */
   readonly stop: (ref: string) => void;
+  /** Before a conversation is cleared: ends its waits for approvals, and begins none until it is disposed of. */
+  readonly clearing: (ref: string) => Promise<Disposable>;
   /** Runs alone in the lane of a conversation: no turn runs in it meanwhile. */
   readonly alone: <T>(ref: string, call: CallContext, run: () => Promise<T>) => Promise<T>;
 }
@@ -55,10 +57,13 @@ export function createChanging(deps: ChangingDeps): Changing {
 
   /** The lane of a conversation whose turn makes the call is free only when that turn has ended. */
   async function alone<T>(ref: string, call: CallContext, run: () => Promise<T>): Promise<T> {
-    if (call.agentCaller?.conversationRef === ref) {
-      throw new AppError('precondition_failed', 'A turn cannot wait for the end of its own conversation; let somebody else ask for it');
-    }
+    refuseOwn(ref, call);
     return deps.alone(ref, call, run);
+  }
+
+  function refuseOwn(ref: string, call: CallContext): void {
+    if (call.agentCaller?.conversationRef === ref)
+      throw new AppError('precondition_failed', 'A turn cannot wait for the end of its own conversation; let somebody else ask for it');
   }
 
   function refuseAgents(call: CallContext, method: string): void {
@@ -101,7 +106,9 @@ export function createChanging(deps: ChangingDeps): Changing {
     'session.reset': async (address, call) => {
       const { named, row } = await addressing.ownOrExisting(address, call);
       if (row === undefined) return { ...identityOf(named), reset: true as const, previousMessageCount: 0 };
-      return alone(row.ref, call, async () => {
+      refuseOwn(row.ref, call);
+      using _clearing = await deps.clearing(row.ref);
+      return await alone(row.ref, call, async () => {
         const audit = auditRow(call, clock.now(), { actionType: 'session.reset', classification: 'mutate', target: row.ref });
         const previousMessageCount = await db.write(deps.resetSession, { ref: row.ref, audit });
         deps.cleared(row.ref);
@@ -119,7 +126,9 @@ export function createChanging(deps: ChangingDeps): Changing {
       const doubtful =
         call.identity.agents !== undefined || (address.conversationRef !== undefined && (address.agentId ?? address.sessionKey) !== undefined);
       if (row === undefined && doubtful) return erasedOf(named.ref, { messages: 0, summaries: 0, ...(memory && { forgotten: noMemories }) });
-      return alone(named.ref, call, async () => {
+      refuseOwn(named.ref, call);
+      using _clearing = await deps.clearing(named.ref);
+      return await alone(named.ref, call, async () => {
         const audit = auditRow(call, clock.now(), {
           actionType: 'session.reset_conversation',
           classification: 'destructive',

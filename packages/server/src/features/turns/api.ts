@@ -122,6 +122,8 @@ export interface TurnOutcome {
   readonly tainted: boolean;
   /** `provider/model` that answered last. */
   readonly model: string;
+  /** Calls that needed an approval and were not run; absent: none. */
+  readonly effectsRefused?: number;
   /** Present when the turn did not do its work. */
   readonly failure?: TurnFailure;
   readonly conversationRef: string;

@@ -66,6 +66,7 @@ export function toOutcome(row: TurnStart, result: TurnResult, before?: TurnTotal
     ...(result.leftOut !== undefined && { leftOut: result.leftOut }),
     ...(result.thinking !== undefined && { thinking: result.thinking }),
     ...(result.ending !== undefined && { ending: result.ending }),
+    ...(result.effectsRefused !== undefined && { effectsRefused: result.effectsRefused }),
     ...(result.failure !== undefined && { failure: result.failure }),
     conversationRef: row.conversationRef,
     sessionKey: row.sessionKey,

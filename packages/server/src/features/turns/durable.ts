@@ -8,7 +8,7 @@ import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import { holdsTaint } from '../../runtime/fence.ts';
-import type { TurnResult } from '../../runtime/turn.ts';
+import type { ApprovalWait, TurnResult } from '../../runtime/turn.ts';
 import type { WorkClaim, WorkEnd } from '../durable/api.ts';
 import type { Admitted } from './admission.ts';
 import type { AlongsideRows, DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from './api.ts';
@@ -42,6 +42,15 @@ export interface DurableDeps extends LedgerDeps {
   /** `commit-durable-turn.ts`: what must commit together with the parts of others. */
   readonly openDurableTurn: Operation<DurableOpening, { readonly left: LeftTurn | undefined } | undefined>;
   readonly commitDurableTurn: Operation<DurableCommit, DurableCommitted>;
+  /** After a turn was left that waits for an approval, and before its lane is free. */
+  readonly left: (turn: LeftInLane & { readonly approvalId: string }) => Promise<void>;
+}
+
+/** A left turn, for which its lane is kept. */
+export interface LeftInLane {
+  readonly workId: string;
+  readonly fence: number;
+  readonly conversationRef: string;
 }
 
 const lostClaim = () => new AppError('conflict', 'The work is done by another process by now');
@@ -72,7 +81,7 @@ export class DurableRun {
   }
 
   private constructor(deps: DurableDeps, turn: DurableTurn, start: TurnStart, left: LeftTurn | undefined, admitted: Admitted, claim: WorkClaim) {
-    const { agentId, principalId, conversationRef } = start;
+    const { agentId, principalId, conversationRef, startedAtMs } = start;
     this.#deps = deps;
     this.#call = admitted.call;
     this.#of = { claim, turnId: start.id, agentId, principalId, conversationRef };
@@ -81,7 +90,7 @@ export class DurableRun {
     this.isResumed = left !== undefined;
     this.isTainted = left?.isTainted === true;
     this.leftEnd = left === undefined ? undefined : endOf(left);
-    this.ledger = new WorkLedger(deps, this.#of, left, () => admitted.controller.abort(lostClaim()));
+    this.ledger = new WorkLedger(deps, this.#of, startedAtMs, left, () => admitted.controller.abort(lostClaim()));
   }
 
   /** What the turn used before this run of it, for its budget. */
@@ -119,8 +128,9 @@ export class DurableRun {
       await this.ledger.park(result.calls);
       throw stopped.reason;
     }
-    const asked = await this.turn.settle(outcome, result);
     const atMs = clock.now();
+    if (result.waiting !== undefined) return this.#leave(result.waiting, result.calls, atMs);
+    const asked = await this.turn.settle(outcome, result);
     if ('wait' in asked && this.leftEnd === undefined) {
       const settled = await this.ledger.park(result.calls, { for: asked.wait, atMs });
       this.#end = { settled, state: 'accepted' };
@@ -147,6 +157,16 @@ export class DurableRun {
     if (!end.settled) return undefined;
     if (audit !== undefined) announceAudit(bus, audit);
     return { created };
+  }
+
+  /** The turn stays open until a person has decided about its call. */
+  async #leave({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], atMs: number) {
+    const { claim, conversationRef } = this.#of;
+    const settled = await this.ledger.park(calls, { for: { kind: 'approval', untilMs, subject: approvalId }, atMs });
+    this.#end = { settled, state: 'accepted' };
+    if (!settled) return undefined;
+    await this.#deps.left({ approvalId, workId: claim.id, fence: claim.fence, conversationRef });
+    return { created: false, waits: true } as const;
   }
 
   /** After `commit`. */

@@ -7,6 +7,7 @@ interface DurableRow {
   readonly turnId: string;
   readonly resumes: number;
   readonly tainted: 0 | 1;
+  readonly refused: number;
   readonly startedAtMs: number;
   readonly steps: number;
   readonly inputTokens: number;
@@ -15,7 +16,7 @@ interface DurableRow {
 }
 
 const insertDurable = query<{ workId: string; turnId: string }>(({ db, p }) =>
-  db.insertInto('durable_turn').values({ work_id: p('workId'), turn_id: p('turnId'), resumes: 0, first_call_id: null, tainted: 0 }),
+  db.insertInto('durable_turn').values({ work_id: p('workId'), turn_id: p('turnId'), resumes: 0, first_call_id: null, tainted: 0, refused: 0 }),
 );
 
 /** A turn that survives its process. Part of `openDurableTurn`. */
@@ -31,6 +32,7 @@ const byWork = query<{ workId: string }, DurableRow>(({ db, p }) =>
       'd.turn_id as turnId',
       'd.resumes',
       'd.tainted',
+      'd.refused',
       't.started_at_ms as startedAtMs',
       't.steps',
       't.input_tokens as inputTokens',
@@ -59,6 +61,18 @@ export async function taintTurn(tx: Tx, turnId: string): Promise<void> {
   await tx.run(setTainted, { turnId });
 }
 
+const setRefused = query<{ turnId: string; refused: number }>(({ db, p }) =>
+  db
+    .updateTable('durable_turn')
+    .set({ refused: p('refused') })
+    .where('turn_id', '=', p('turnId')),
+);
+
+/** How many calls of the turn were not run for want of an approval. Part of `checkpointTurn`. */
+export async function keepRefused(tx: Tx, input: { readonly turnId: string; readonly refused: number }): Promise<void> {
+  await tx.run(setRefused, input);
+}
+
 const stepsOf = query<{ turnId: string }, { step: number; finished: number; messagesJson: string }>(({ db, p }) =>
   db.selectFrom('turn_step').select(['step', 'finished', 'messages_json as messagesJson']).where('turn_id', '=', p('turnId')).orderBy('step'),
 );
@@ -85,6 +99,8 @@ export interface LeftTurn {
   readonly startedAtMs: number;
   /** It had read text from outside that its steps need not show. */
   readonly isTainted: boolean;
+  /** Calls that were not run for want of an approval. */
+  readonly refused: number;
   readonly totals: TurnTotals;
   readonly steps: readonly StepRow[];
   /** Whether a tool of class `once` began in any step. */
@@ -101,7 +117,7 @@ const toMessage = (json: string) => parseJson(json) as ModelMessage;
 export async function findDurableTurn(tx: Tx, workId: string): Promise<LeftTurn | undefined> {
   const row = await tx.get(byWork, { workId });
   if (row === undefined) return undefined;
-  const { turnId, resumes, startedAtMs, tainted, ...totals } = row;
+  const { turnId, resumes, startedAtMs, tainted, refused, ...totals } = row;
   const steps = await tx.all(stepsOf, { turnId });
   const intents = await tx.all(intentsOf, { turnId });
   const isFinished = new Set(steps.filter(({ finished }) => finished === 1).map(({ step }) => step));
@@ -110,6 +126,7 @@ export async function findDurableTurn(tx: Tx, workId: string): Promise<LeftTurn 
     resumes,
     startedAtMs,
     isTainted: tainted === 1,
+    refused,
     totals,
     hasActed: intents.length > 0,
     steps: steps.map(({ step, finished, messagesJson }) => ({ step, finished: finished === 1, messages: toMessages(messagesJson) })),

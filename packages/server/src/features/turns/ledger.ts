@@ -47,6 +47,8 @@ export interface Checkpoint extends DurableOf {
   readonly closed?: { readonly opKey: string; readonly result: ModelMessage };
   /** Messages of the steering that the step holds. */
   readonly steers?: readonly string[];
+  /** Calls of the turn so far that were not run for want of an approval. */
+  readonly refused?: number;
   /** The daemon stops: the resume that follows is not counted. */
   readonly parked?: true;
   /** With `parked`: the work waits. */
@@ -79,6 +81,7 @@ const opKeyOf = (workId: string, turnId: string, step: number, index: number) =>
 export class WorkLedger implements TurnLedger, ReserveStore {
   readonly past?: TurnPast;
   readonly #deps: LedgerDeps;
+  readonly startedAtMs: number;
   readonly #of: DurableOf;
   readonly #onLost: () => void;
   readonly #before: TurnTotals;
@@ -91,16 +94,25 @@ export class WorkLedger implements TurnLedger, ReserveStore {
   #isTainted = false;
   /** Keys of what has begun, by the id of the call. */
   readonly #open = new Map<string, string>();
+  /** Calls whose results are kept. */
+  readonly #closed = new Set<string>();
 
-  constructor(deps: LedgerDeps, of: DurableOf, left: LeftTurn | undefined, onLost: () => void) {
+  constructor(deps: LedgerDeps, of: DurableOf, startedAtMs: number, left: LeftTurn | undefined, onLost: () => void) {
     this.#deps = deps;
     this.#of = of;
+    this.startedAtMs = startedAtMs;
     this.#onLost = onLost;
     this.#before = left?.totals ?? noTotals;
     this.#totals = this.#before;
     this.#bookedNano = this.#before.costNano ?? 0;
     this.#hasActed = left?.hasActed ?? false;
-    if (left !== undefined) this.past = pastOf(left);
+    if (left === undefined) return;
+    this.past = pastOf(left);
+    for (const { callId } of left.intents) this.#closed.add(callId);
+  }
+
+  get workId(): string {
+    return this.#of.claim.id;
   }
 
   /** What the turn had used before this run. */
@@ -145,12 +157,29 @@ export class WorkLedger implements TurnLedger, ReserveStore {
     const opKey = this.#open.get(call.id);
     if (opKey === undefined) return;
     this.#open.delete(call.id);
+    this.#closed.add(call.id);
     await this.#write({ ...this.#of, totals: this.#totals, calls: [], closed: { opKey, result } });
   }
 
+  async pause(step: LedgerStep, results: readonly ModelMessage[]): Promise<void> {
+    const { claim, turnId } = this.#of;
+    const { number, calls, text, refused } = step;
+    await this.#keep(step, { step: { step: number, finished: false, messages: [{ role: 'assistant', content: text, toolCalls: calls }] }, refused });
+    // What ran would run again, and ask again: also what repeats nothing is kept.
+    for (const result of results) {
+      const index = calls.findIndex(({ id }) => result.role === 'tool' && id === result.toolCallId);
+      const call = calls[index];
+      if (call === undefined || this.#closed.has(call.id)) continue;
+      const opKey = opKeyOf(claim.id, turnId, number, index);
+      const intent = { opKey, step: number, callId: call.id, toolName: call.name };
+      await this.#write({ ...this.#of, totals: this.#totals, calls: [], intent, closed: { opKey, result } });
+      this.#closed.add(call.id);
+    }
+  }
+
   async finish(step: LedgerStep, messages: readonly ModelMessage[]): Promise<void> {
-    const { number, steers } = step;
-    await this.#keep(step, { step: { step: number, finished: true, messages }, ...(steers !== undefined && { steers }) });
+    const { number, steers, refused } = step;
+    await this.#keep(step, { step: { step: number, finished: true, messages }, refused, ...(steers !== undefined && { steers }) });
   }
 
   /** Books what this run used and leaves the rest to the next claim; false when the claim is another's. */
@@ -170,7 +199,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
 
   async #keep(
     { number: steps, records }: Pick<LedgerStep, 'number' | 'records'>,
-    what: Pick<Checkpoint, 'step' | 'intent' | 'parked' | 'wait' | 'steers'>,
+    what: Pick<Checkpoint, 'step' | 'intent' | 'parked' | 'wait' | 'steers' | 'refused'>,
   ): Promise<boolean> {
     const fresh = this.unbooked(records);
     const calls = fresh.map(toCallRow);
@@ -200,13 +229,14 @@ export function addCalls(totals: TurnTotals, calls: readonly ModelCallRow[]): Tu
   return { steps: totals.steps, inputTokens, outputTokens, costNano };
 }
 
-function pastOf({ steps, intents, totals }: LeftTurn): TurnPast {
+function pastOf({ steps, intents, totals, refused }: LeftTurn): TurnPast {
   const finished = steps.filter((step) => step.finished);
   const [answer] = steps.find((step) => !step.finished)?.messages ?? [];
   return {
     messages: finished.flatMap((step) => step.messages),
     steps: totals.steps,
     usedTokens: totals.inputTokens + totals.outputTokens,
+    refused,
     ...(answer?.role === 'assistant' && {
       begun: { text: answer.content, calls: answer.toolCalls ?? [], results: intents.flatMap(({ result }) => result ?? []) },
     }),

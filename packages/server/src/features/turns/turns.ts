@@ -71,6 +71,8 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
       /** False for a completion of `/v1`, which is no conversation that anybody can find. */
       readonly kept: boolean;
       readonly signal: AbortSignal;
+      /** Work whose turn may have left the lane, and comes back. */
+      readonly workId?: string;
       /** Counts elsewhere, and not among the turns of its agent: what waits for it may hold one of their places. */
       readonly delegated?: boolean;
     },
@@ -241,14 +243,14 @@ export function createTurns(deps: TurnsDeps): Turns {
 
   /** Waits for the lane of a piece of work; `admit` gives its agent as it is by then. */
   function inLaneOf<T>(
-    { target, origin }: Pick<DurableTurn, 'target' | 'origin'>,
+    { target, origin, workId }: Pick<DurableTurn, 'target' | 'origin' | 'workId'>,
     call: CallContext,
     run: (admitted: Admitted, admit: () => Agent) => Promise<T>,
   ) {
     refuseAfterCrashes();
     const agent = deps.agents.usable(target.agentId, call);
     const delegated = origin === 'subagent' || origin === 'graph';
-    return inLane({ target, agent, kept: true, delegated }, call, (admitted) => run(admitted, () => deps.agents.usable(target.agentId, call)));
+    return inLane({ target, agent, kept: true, delegated, workId }, call, (admitted) => run(admitted, () => deps.agents.usable(target.agentId, call)));
   }
 
   async function converseDurably(turn: DurableTurn, agent: Agent, admitted: Admitted): Promise<DurableOutcome> {

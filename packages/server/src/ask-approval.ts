@@ -1,0 +1,14 @@
+import { askForCall, type Asked, type Asking } from './features/approvals/store.ts';
+import type { InboxMessage } from './features/inbox/api.ts';
+import { inboxDeliver } from './features/inbox/store.ts';
+import { operation } from './kernel/db/operation.ts';
+
+/** A request for an approval with the message that announces it, all or none. */
+export const askApproval = operation(
+  'approvals.ask',
+  async (tx, { inbox, ...asking }: Asking & { readonly inbox?: InboxMessage | undefined }): Promise<Asked> => {
+    const asked = await askForCall(tx, asking);
+    if (inbox !== undefined && asked.kind === 'waits' && asked.isNew) await inboxDeliver(tx, inbox);
+    return asked;
+  },
+);

@@ -1,0 +1,37 @@
+import type { Lanes } from '../../kernel/lane.ts';
+import type { LeftInLane } from './durable.ts';
+
+/** Keeps the lanes of turns that wait for a person: messages that come meanwhile run after the turn, in their order. */
+export interface KeptLanes {
+  keep(turn: LeftInLane): void;
+  /** Whether a lane is kept for this work. */
+  has(workId: string): boolean;
+  /** The turn is back in its lane, or was stopped. */
+  release(workId: string): void;
+  /** A claim of the work ended: what was left by an earlier one has no turn to come back for any more. */
+  claimEnded(work: { readonly id: string; readonly fence: number }): void;
+}
+
+export function createKeptLanes(lanes: Pick<Lanes, 'keep' | 'unkeep'>): KeptLanes {
+  const kept = new Map<string, LeftInLane>();
+
+  function release(workId: string): void {
+    const turn = kept.get(workId);
+    if (turn === undefined) return;
+    kept.delete(workId);
+    lanes.unkeep(turn.conversationRef);
+  }
+
+  return {
+    keep(turn) {
+      release(turn.workId);
+      kept.set(turn.workId, turn);
+      lanes.keep(turn.conversationRef);
+    },
+    has: (workId) => kept.has(workId),
+    release,
+    claimEnded({ id, fence }) {
+      if ((kept.get(id)?.fence ?? fence) !== fence) release(id);
+    },
+  };
+}
