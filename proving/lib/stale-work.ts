@@ -62,7 +62,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
         partial: 0,
         cause: null,
       };
-      const numbers = { tokens: 7, costNano: 7, unpriced: 0, startedAtMs: atMs, deadlineMs: null, endedAtMs: null };
+      const numbers = { effectsRefused: 0, tokens: 7, costNano: 7, unpriced: 0, startedAtMs: atMs, deadlineMs: null, endedAtMs: null };
       const moved = { graphId, changes: [{ ...change, ...numbers }], inbox: [messageOf(`graph:${graphId}:ask`)] };
       return piece(kind, n, [['move', (on, claim) => on.write(moveGraphNodes, { claim, ...moved })]], [['close', closing(graphId)]]);
     }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { event } from './event.ts';
 import { delegationEvents } from './events-delegation.ts';
+import { EffectsRefused } from './shared/waiting.ts';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
 import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
 import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
@@ -435,6 +436,7 @@ export const events = {
       executionStatus: z.enum(cronRunStates),
       deliveryStatus: z.enum(cronDeliveryStates),
       errorKind: z.string().optional(),
+      effectsRefused: EffectsRefused.optional(),
       timestamp,
     }),
   }),

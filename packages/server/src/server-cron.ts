@@ -35,6 +35,7 @@ export interface CronPartDeps {
   readonly identityOf: (tokenId: string) => Identity | undefined;
   readonly knowsModel: (name: string) => boolean;
   readonly noticeMessages: () => void;
+  readonly endWaits: (rootRunId: string) => Promise<unknown>;
 }
 
 /** Jobs that run by the clock, with what they act with. */

@@ -47,6 +47,8 @@ export interface ScheduleDeps {
   readonly identityOf: (tokenId: string) => Identity | undefined;
   /** Messages were stored. */
   readonly noticeMessages: () => void;
+  /** Ends the waits of a root run for approvals, as denied. */
+  readonly endWaits: (rootRunId: string) => Promise<unknown>;
   readonly onClaimEnd: NonNullable<DurableDeps['onClaimEnd']>;
   /** Accepted work waits: nothing new can be stored, or parts of the program are missing. */
   readonly isHeld: () => boolean;

@@ -90,6 +90,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       for (const { workId } of waits) keptLanes.release(workId);
       return clearing;
     },
+    waitsEnded: (rootRunId: string) => endWaits((run) => run.rootRunId === rootRunId),
     approvalDecided(approvalId: string): void {
       durable.resumeWaiting({ kind: 'approval', subject: approvalId }).catch((error: unknown) => {
         log.error({ err: error, approvalId }, 'Work whose approval was decided could not be made due; it continues when its wait ends');

@@ -1,4 +1,4 @@
-import { waitingRunsOf } from './waiting-runs.ts';
+import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { acceptRun, beginRun } from './accept-run.ts';
 import { finishRun, killRuns } from './end-run.ts';
 import { conversationRef, printSessionKey } from './features/sessions/conversation.ts';
@@ -29,6 +29,7 @@ export function createSubagentPart(deps: TeamsDeps) {
       take: takeNews,
       tell: tellNews,
       waitingOf: waitingRunsOf,
+      waitingOfRun,
     },
   });
 }

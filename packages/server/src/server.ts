@@ -124,7 +124,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
 
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
-  const keptLanes = createKeptLanes(lanes);
+  const keptLanes = createKeptLanes(lanes, (target) => sessions.entered(target));
   const countedGenerate = metrics.generate(models.generate);
   const generate = traces?.generate(countedGenerate) ?? countedGenerate;
   const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
@@ -376,6 +376,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     identityOf,
     noticeMessages: sessions.noticeMessages,
+    endWaits: (rootRunId) => stops.waitsEnded(rootRunId),
     onClaimEnd: keptLanes.claimEnded,
     isHeld: () => ground.noRoom() !== undefined || ground.build.fault() !== undefined,
     mayWork: !lifetime.controlPlaneOnly,

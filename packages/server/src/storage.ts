@@ -79,7 +79,7 @@ import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
 import { webhookMigrations } from './features/webhooks/migrations.ts';
 import { webhookOperations } from './features/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
-import { waitingRunsOf } from './waiting-runs.ts';
+import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { beginBeat, endBeat, recoverBeats } from './heartbeat-work.ts';
@@ -168,6 +168,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...savedGraphOperations,
   ...graphWorkOperations,
   waitingRunsOf,
+  waitingOfRun,
   ...mcpOperations,
   ...heartbeatOperations,
   beginBeat,

@@ -1,5 +1,5 @@
 import type { Result } from '@gatehouse/contract';
-import { causeNote, withNotes } from '../render/notes.ts';
+import { causeNote, withNotes, withRefusals } from '../render/notes.ts';
 import { shorten } from '../render/plain.ts';
 import { renderColumns, renderDuration, renderTable } from '../render/table.ts';
 
@@ -32,10 +32,10 @@ export function runTable({ runs }: Result<'cron.runs'>, width?: number): string 
   if (runs.length === 0) return 'It has not run yet.';
   const table = renderTable(
     ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Gate', 'Why', 'Id'],
-    runs.map(({ scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, wakeGate, executionId }) => [
+    runs.map(({ scheduledForMs, trigger, status, effectsRefused, durationMs, deliveryStatus, errorKind, reason, wakeGate, executionId }) => [
       timeText(scheduledForMs),
       trigger,
-      status,
+      withRefusals(status, effectsRefused),
       durationMs === undefined ? undefined : durationMs < 1000 ? `${durationMs} ms` : renderDuration(durationMs),
       deliveryStatus,
       errorKind,

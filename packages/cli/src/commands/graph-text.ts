@@ -1,6 +1,6 @@
 import type { Result } from '@gatehouse/contract';
 import { drawGraph } from '../render/graph-drawing.ts';
-import { causeNote, withNotes } from '../render/notes.ts';
+import { causeNote, withNotes, withRefusals } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import type { GraphDefinition } from './graph-file.ts';
@@ -85,9 +85,9 @@ function runState({ status, waitsForAnswer }: { readonly status: string; readonl
   return waitsForAnswer === true ? waitingForYou : status;
 }
 
-export function stateText({ status, waitsForAnswer, partial }: Pick<NodeView, 'status' | 'waitsForAnswer' | 'partial'>): string {
+export function stateText({ status, waitsForAnswer, partial, effectsRefused }: Pick<NodeView, 'status' | 'waitsForAnswer' | 'partial' | 'effectsRefused'>): string {
   if (waitsForAnswer === true) return waitingForYou;
-  return partial === true ? `${status}, in part` : status;
+  return withRefusals(partial === true ? `${status}, in part` : status, effectsRefused);
 }
 
 export function graphTable({ graphs, concurrency }: GraphList): string {

@@ -1,5 +1,5 @@
 import type { Result } from '@gatehouse/contract';
-import { causeNote, withNotes } from '../render/notes.ts';
+import { causeNote, withNotes, withRefusals } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { type Cell, renderBytes, renderColumns, renderDuration, renderTable, renderTime } from '../render/table.ts';
 
@@ -78,7 +78,7 @@ function runCells(prefix: string, run: SubAgent, nowMs: number): Cell[] {
 
 function stateText({ status, completion }: SubAgent): string {
   const { endReason, errorKind } = completion ?? {};
-  if (status !== 'failed') return status;
+  if (status !== 'failed') return withRefusals(status, completion?.effectsRefused);
   return endReason === 'failed' || endReason === undefined
     ? `failed${errorKind === undefined ? '' : `: ${errorKind}`}`
     : endReason.replaceAll('_', ' ');

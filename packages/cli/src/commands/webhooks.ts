@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
-import { causeNote, widthOf, withNotes } from '../render/notes.ts';
+import { causeNote, widthOf, withNotes, withRefusals } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import { addGroup } from './group.ts';
@@ -126,7 +126,7 @@ function deliveryTable({ deliveries, hasMore }: Result<'webhooks.deliveries'>, w
     deliveries.map((one) => [
       renderTime(one.receivedAt),
       one.mapping,
-      one.state,
+      withRefusals(one.state, one.effectsRefused),
       one.finishReason,
       one.errorKind,
       shorten(one.message, messageLength),

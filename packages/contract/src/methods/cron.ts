@@ -20,7 +20,7 @@ import {
 } from '../shared/cron.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
-import { FailureCause, WorkWaiting } from '../shared/waiting.ts';
+import { EffectsRefused, FailureCause, WorkWaiting } from '../shared/waiting.ts';
 
 /** A job as `cron.list` shows it (json-rpc.md §2.3). */
 export const CronJob = z
@@ -55,7 +55,8 @@ export const CronRun = z
     wakeGate: CronGateVerdict.optional().describe('What the script before the model decided. Beyond the specification.'),
     counters: z.array(CronCounter).max(32).optional().describe('Of an `internal_action` that ended.'),
     cause: FailureCause.optional(),
-    waiting: WorkWaiting.optional().describe('Of a run that waits.'),
+    waiting: WorkWaiting.optional().describe('Of a run that waits; while it waits for an approval its status is `dispatched`.'),
+    effectsRefused: EffectsRefused.optional(),
   })
   .meta({ id: 'CronRun' });
 export type CronRun = z.output<typeof CronRun>;

@@ -16,7 +16,7 @@ import { pageParams, pageResult } from '../shared/paging.ts';
 import { AgentId } from '../shared/session.ts';
 import { RootRunId, SubAgentRunId } from '../shared/sub-agent.ts';
 import { EpochMs } from '../shared/turn.ts';
-import { FailureCause } from '../shared/waiting.ts';
+import { EffectsRefused, FailureCause, WorkWaiting } from '../shared/waiting.ts';
 
 const graphId = 'gr_00000000-0000-7000-8000-000000000001';
 const id = 'sg_00000000-0000-7000-8000-000000000001';
@@ -38,6 +38,8 @@ const NodeView = z
     output: z.string().optional().describe('At most 500 characters, cut between code points.'),
     error: z.string().optional(),
     cause: FailureCause.optional(),
+    waiting: WorkWaiting.optional().describe('What a run of the node waits for.'),
+    effectsRefused: EffectsRefused.optional(),
     progress: z.string().optional().describe('One line for people, of a typed node that runs.'),
     attempt: z.int().min(1).optional(),
     partial: z.boolean().optional().describe('The node was ended early and what it had done by then is its output.'),

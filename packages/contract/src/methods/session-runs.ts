@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { method } from '../method.ts';
 import { ModelName } from '../shared/agent-config.ts';
 import { AgentId, conversationAddress, conversationIdentity, ConversationRef } from '../shared/session.ts';
+import { WorkWaiting } from '../shared/waiting.ts';
 import { RootRunId, SubAgentCompletion, SubAgentRunId, SubAgentTelemetry } from '../shared/sub-agent.ts';
 import { EpochMs } from '../shared/turn.ts';
 
@@ -118,7 +119,13 @@ export const sessionRuns = {
     params: z.strictObject({ runId: z.string().min(1).max(256) }),
     result: z.discriminatedUnion('status', [
       z.strictObject({ status: z.literal('queued'), ...base, queuedAt: EpochMs }),
-      z.strictObject({ status: z.literal('running'), ...base, startedAt: EpochMs, queuedAt: EpochMs.optional() }),
+      z.strictObject({
+        status: z.literal('running'),
+        ...base,
+        startedAt: EpochMs,
+        queuedAt: EpochMs.optional(),
+        waiting: WorkWaiting.optional().describe('What the run waits for.'),
+      }),
       z.strictObject({
         status: z.enum(['completed', 'failed']),
         ...base,

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { method } from '../method.ts';
 import { AgentId, ConversationRef, PrintedSessionKey } from '../shared/session.ts';
 import { EpochMs, FinishReason } from '../shared/turn.ts';
-import { FailureCause, WorkWaiting } from '../shared/waiting.ts';
+import { EffectsRefused, FailureCause, WorkWaiting } from '../shared/waiting.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from '../shared/webhook.ts';
 
 const MappingId = z.string().min(1).max(160).describe('Id of a mapping of the configuration, of a preset, or `webhook` for the strict route.');
@@ -42,7 +42,8 @@ export const WebhookDelivery = z
     finishReason: FinishReason.nullable(),
     errorKind: z.string().nullable(),
     cause: FailureCause.optional(),
-    waiting: WorkWaiting.optional().describe('Of a delivery that waits for its model provider.'),
+    waiting: WorkWaiting.optional().describe('Of a delivery that waits for its model provider or an approval.'),
+    effectsRefused: EffectsRefused.optional(),
   })
   .meta({ id: 'WebhookDelivery' });
 export type WebhookDelivery = z.output<typeof WebhookDelivery>;

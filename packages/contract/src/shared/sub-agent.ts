@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { AgentId, ConversationRef } from './session.ts';
 import { EpochMs, FinishReason } from './turn.ts';
-import { FailureCause } from './waiting.ts';
+import { EffectsRefused, FailureCause } from './waiting.ts';
 
 export const SubAgentRunId = z
   .string()
@@ -37,6 +37,7 @@ const completionBase = {
   endReason: z.enum(subAgentEndReasons),
   completedAtMs: EpochMs,
   errorKind: z.string().max(64).optional().describe('Only of a failure.'),
+  effectsRefused: EffectsRefused.optional(),
 };
 
 /** What an agent may know of the end of a run: nothing that the run said. */
@@ -62,6 +63,7 @@ export const SubAgentTelemetry = z
     stepsExecuted: z.int().min(0),
     cacheReadTokens: z.int().min(0),
     cacheWriteTokens: z.int().min(0),
+    effectsRefused: EffectsRefused.optional(),
   })
   .meta({ id: 'SubAgentTelemetry' });
 export type SubAgentTelemetry = z.output<typeof SubAgentTelemetry>;

@@ -7,6 +7,12 @@ export const FailureCause = z
   .max(1000)
   .describe("Of a failure, why, in one sentence: the provider's own, secrets redacted, or the gateway's; for tokens with scope `admin` only.");
 
+/** Calls that needed an approval and were not run. */
+export const EffectsRefused = z
+  .int()
+  .min(1)
+  .describe('How many calls needed an approval and were not run, because they were denied, nobody decided in time, or `approvals.unattended` is `refuse`.');
+
 /** What accepted work waits for, without using an attempt. */
 export const WorkWaiting = z
   .strictObject({

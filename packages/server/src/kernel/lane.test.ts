@@ -106,6 +106,38 @@ describe('lanes', () => {
     for (const waiting of three) (await waiting).release();
   });
 
+  it('keeps a lane for a holder that comes back: it enters before all that wait, and is never refused', async () => {
+    const lanes = createLanes({ maxQueuedPerLane: 2 });
+    const seen = recorder(lanes);
+    await seen.ask('first');
+    lanes.keep('k');
+    seen.leases.get('first')?.release();
+    void seen.ask('second');
+    void seen.ask('third');
+    await settle();
+    expect(seen.order).toEqual(['first']);
+    expect(lanes.of('k')).toEqual({ running: true, queued: 2 });
+    await expect(seen.ask('fourth')).rejects.toThrow('Too many turns wait');
+    await seen.ask('back', { continues: true });
+    lanes.unkeep('k');
+    await settle();
+    expect(seen.order).toEqual(['first', 'back']);
+    seen.leases.get('back')?.release();
+    await settle();
+    seen.leases.get('second')?.release();
+    await settle();
+    expect(seen.order).toEqual(['first', 'back', 'second', 'third']);
+    seen.leases.get('third')?.release();
+    expect(lanes.of('k')).toEqual({ running: false, queued: 0 });
+    // Without anybody who came back, those that wait go on.
+    lanes.keep('k');
+    void seen.ask('fifth');
+    await settle();
+    lanes.unkeep('k');
+    await settle();
+    expect(seen.order.at(-1)).toBe('fifth');
+  });
+
   describe('that know how long holders take', () => {
     const limit = 10;
     /** A full group, in which a holder took `heldMs` before. */

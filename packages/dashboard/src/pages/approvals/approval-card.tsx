@@ -88,7 +88,7 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
   );
 }
 
-/** Counts down to the moment at which the call is denied by itself. */
+/** Counts down to the moment at which the call is denied. */
 function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalRequest }) {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -99,8 +99,8 @@ function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalReques
   const minutes = Math.floor(seconds / 60);
   if (seconds <= 0) return <Badge tone="bad">Its time is over</Badge>;
   return (
-    <span role="timer" className={seconds < 60 ? 'time-left bad-text' : 'time-left'} title={`Denied by itself in ${duration(seconds)}`}>
-      {minutes > 0 ? `${minutes}:${String(seconds % 60).padStart(2, '0')} left` : `${seconds} s left`}
+    <span role="timer" className={seconds < 60 ? 'time-left bad-text' : 'time-left'} title={`Denied in ${duration(seconds)}, unless somebody decides`}>
+      {minutes >= 60 ? `${duration(seconds)} left` : minutes > 0 ? `${minutes}:${String(seconds % 60).padStart(2, '0')} left` : `${seconds} s left`}
     </span>
   );
 }

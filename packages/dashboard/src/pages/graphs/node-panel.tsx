@@ -8,6 +8,7 @@ import { GateAnswer } from './gate-answer.tsx';
 import { isOver, type NodeView } from './graph-state.ts';
 import { useInView } from './use-in-view.ts';
 import { nodeStanding, typeNames } from './words.ts';
+import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
 /** What is known of one node of a run, and what it said. */
 export function NodePanel({
@@ -29,6 +30,8 @@ export function NodePanel({
       <div className="panel-head">
         <h2>{nodeId}</h2>
         <Badge tone={tone}>{words}</Badge>
+        <Waiting waiting={node.waiting} />
+        <EffectsRefused count={node.effectsRefused} />
       </div>
       <p className="facts-line">
         <span>{type === undefined ? 'Task' : typeNames[type]}</span>

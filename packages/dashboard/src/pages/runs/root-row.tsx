@@ -6,6 +6,7 @@ import { Badge, Button } from '../../ui/parts.tsx';
 import type { RootRun } from './run-state.ts';
 import { type RunAsked, RunTree } from './run-tree.tsx';
 import { originWords, rootTones, shortId, spentWords } from './words.ts';
+import { Waiting } from '../../ui/waiting.tsx';
 
 /** What an admin may do with a whole root run. */
 export type RootAction = 'kill' | 'evict' | 'revoke';
@@ -26,7 +27,7 @@ export const RootRow = memo(function RootRow({
   readonly onRoot: (action: RootAction, root: RootRun) => void;
   readonly onAsk: (asked: RunAsked) => void;
 }) {
-  const { rootRunId, agentId, origin, conversationRef, profile, evicted, state, startedAt, endedAt, runs, graphs, tokens, cost } = root;
+  const { rootRunId, agentId, origin, conversationRef, profile, evicted, state, startedAt, endedAt, runs, graphs, tokens, cost, waiting } = root;
   const id = shortId(rootRunId);
   const spent = spentWords(tokens, cost);
   const counts = [
@@ -67,6 +68,7 @@ export const RootRow = memo(function RootRow({
           <span title={dateTime(startedAt)}>{ago(startedAt)}</span>
           <Elapsed fromMs={startedAt} toMs={endedAt} />
           {(profile !== 'standard' || evicted) && <Badge tone={evicted ? 'warn' : 'neutral'}>{evicted ? `evicted to ${profile}` : profile}</Badge>}
+          <Waiting waiting={waiting} />
           <Badge tone={rootTones[state]}>{state}</Badge>
         </div>
         {admin && state === 'active' && (

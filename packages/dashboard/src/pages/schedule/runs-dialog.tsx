@@ -6,6 +6,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
 import type { Job } from './job-draft.ts';
 import { gateWords, runTones, type Run } from './words.ts';
+import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
 const shown = 50;
 
@@ -38,11 +39,13 @@ export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClo
 }
 
 function RunRow({ run }: { readonly run: Run }) {
-  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, cause, wakeGate, counters, executionId } = run;
+  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, cause, wakeGate, counters, executionId, waiting, effectsRefused } = run;
   return (
     <li>
       <div className="facts-line">
         <Badge tone={runTones[status]}>{status}</Badge>
+        <Waiting waiting={waiting} />
+        <EffectsRefused count={effectsRefused} />
         <time dateTime={new Date(scheduledForMs).toISOString()} title={ago(scheduledForMs)}>
           {dateTime(scheduledForMs)}
         </time>

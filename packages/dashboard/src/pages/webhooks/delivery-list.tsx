@@ -7,6 +7,7 @@ import { useLoad } from '../../data/use-load.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
 type Delivery = Result<'webhooks.deliveries'>['deliveries'][number];
 
@@ -129,7 +130,8 @@ export function DeliveryList({ mappings, onChanged }: { readonly mappings: reado
 }
 
 function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; readonly onReplay: () => void }) {
-  const { deliveryId, mapping, state, message, receivedAt, conversationRef, turnId, finishReason, errorKind, senderId, repeats, replayOf } = delivery;
+  const { deliveryId, mapping, state, message, receivedAt, conversationRef, turnId, finishReason, errorKind, senderId, repeats, replayOf, waiting, effectsRefused } =
+    delivery;
   return (
     <details className="feed-entry">
       <summary>
@@ -138,7 +140,7 @@ function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; read
         </time>
         <span className="feed-kind">{mapping}</span>
         <span className="feed-text" dir="auto">
-          <Badge tone={tones[state]}>{state}</Badge> {message}
+          <Badge tone={tones[state]}>{state}</Badge> <Waiting waiting={waiting} /> <EffectsRefused count={effectsRefused} /> {message}
         </span>
       </summary>
       <div>

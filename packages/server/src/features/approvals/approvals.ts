@@ -97,8 +97,8 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     }
   }
 
-  // What an earlier run left waiting.
-  announce(await db.write(expireDue, { atMs: clock.now() }), timedOut);
+  // What an earlier run left waiting; work is resumed by `suspended`, once there is work.
+  announce(await db.write(expireDue, { atMs: clock.now() }), timedOut, false);
   const open = await db.read(listPending, { agentIds: null, atMs: clock.now(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
   for (const row of open.rows) waiting.watch(row);
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, type FakeAnswer, type StepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
-import { beforeEach, afterEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { Tool } from '../../runtime/tool.ts';
 
@@ -20,14 +20,15 @@ let bells = 0;
 const bell: Tool = {
   name: 'bell',
   description: 'Rings.',
-  args: z.strictObject({}),
+  args: z.strictObject({ song: z.string().optional() }),
   risk: 'write',
   effect: 'once',
   timeoutMs: 1000,
   run: async () => ({ content: `rang ${(bells += 1)}` }),
 };
 
-type Steps = readonly (readonly [tool: string, args: object] | readonly (readonly [tool: string, args: object])[])[];
+type Call = readonly [tool: string, args: object];
+type Steps = readonly (Call | readonly Call[])[];
 /** A message by which the model of these tests makes these calls, one step after the other. */
 const follow = (...steps: Steps) => `Please STEPS${JSON.stringify(steps)}END`;
 const patient = { timeout: 10_000 };
@@ -43,7 +44,7 @@ function obey(body: unknown): FakeAnswer {
   const { messages } = body as { messages: Message[] };
   const at = messages.findLastIndex(({ role, content }) => role === 'user' && JSON.stringify(content).includes('STEPS'));
   const told = [...String(messages[at]?.content ?? '').matchAll(/STEPS(\[.*?\])END/gs)].at(-1)?.[1];
-  asks.push(told ?? String(messages.at(-1)?.content));
+  asks.push(String(messages.findLast(({ role }) => role === 'user')?.content));
   const steps = told === undefined ? [] : (JSON.parse(told) as Steps);
   const after = messages.slice(at + 1);
   results = after.filter(({ role }) => role === 'tool').map(({ content }) => content);
@@ -56,27 +57,35 @@ function obey(body: unknown): FakeAnswer {
 let server: TestServer;
 let clock: StepClock;
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
-const config = { agents: { default: full, worker: full, refusing: { ...full, approvals: { unattended: 'refuse' as const } } } };
+// Sub-agents of a program are offered files only.
+const rules = [{ tools: ['write'], match: { path: 'ask/*' }, action: 'ask' as const }];
+const config = {
+  approvals: { rules },
+  webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}', sessionKey: 'one' }] },
+  agents: { default: full, worker: full, beating: { ...full, heartbeat: { enabled: true, intervalMs: 86_400_000 } }, refusing: { ...full, approvals: { unattended: 'refuse' as const } } } };
 let homeDir: string;
 async function open(): Promise<void> {
   server = await startTestServer({ clock, tools: [page, bell], config, homeDir });
   server.provider.setAnswer(({ body }) => obey(body));
 }
-beforeEach(async () => {
-  clock = createStepClock(Date.UTC(2026, 8, 21, 12));
+beforeEach(() => {
   asks = [];
   bells = 0;
+});
+beforeAll(async () => {
+  clock = createStepClock(Date.UTC(2026, 8, 21, 12));
   homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-test-'));
   await open();
 });
-afterEach(async () => {
+afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await rm(homeDir, { recursive: true, force: true });
 });
 
 const fileOf = (name: string, agentId = 'default') => join(homeDir, 'workspaces', agentId, name);
 const pending = async () => (await server.client.call('admin.approval.pending', {})).requests;
-const write = (path = 'a.txt'): Steps[number] => ['write', { path, content: 'written' }];
+const ring: Call = ['bell', {}];
+const write = (path = 'a.txt'): Call => ['write', { path, content: 'written' }];
 const resolve = async (approved: boolean) => server.client.call('admin.approval.resolveAll', { approved });
 
 /** Resolves once this many calls wait for approval, with the first. */
@@ -87,8 +96,9 @@ async function asked(count = 1) {
   return request;
 }
 
+let jobs = 0;
 async function startJob(message: string, agentId = 'default') {
-  const name = `job ${agentId}`;
+  const name = `job ${(jobs += 1)}`;
   await server.client.call('cron.add', { name, agentId, schedule: { kind: 'every', everyMs: 86_400_000 * 365 }, payload: { kind: 'agent_turn', message } });
   await server.client.call('cron.run', { jobName: name });
   return async () => (await server.client.call('cron.runs', { jobName: name })).runs[0];
@@ -98,11 +108,13 @@ test('the call of a job waits for a person, holds nothing meanwhile, and runs on
   const run = await startJob(follow(['page', {}], ['bell', {}], write()));
   const first = await asked();
   expect(first).toMatchObject({ toolName: 'bell', origin: 'cron', timeoutMs: 86_400_000 });
-  await expect.poll(run, patient).toMatchObject({ status: 'dispatched', waiting: { kind: 'approval', approvalId: first.requestId, untilMs: first.expiresAt } });
+  await expect
+    .poll(run, patient)
+    .toMatchObject({ status: 'dispatched', waiting: { kind: 'approval', approvalId: first.requestId, untilMs: first.expiresAt } });
   const [listed] = (await server.client.call('run.list', {})).runs;
   expect(listed).toMatchObject({ origin: 'cron', waiting: { approvalId: first.requestId } });
   const told = (await server.client.call('inbox.list', {})).messages;
-  expect(told).toMatchObject([{ level: 'alert', text: expect.stringContaining(first.requestId) as unknown }]);
+  expect(told[0]).toMatchObject({ level: 'alert', text: expect.stringContaining(first.requestId) as unknown });
   expect(bells).toBe(0);
   clock.advance(3_600_000);
   await resolve(true);
@@ -114,4 +126,189 @@ test('the call of a job waits for a person, holds nothing meanwhile, and runs on
   expect(readFileSync(fileOf('a.txt'), 'utf8')).toBe('written');
   expect(bells).toBe(1);
   expect((await run())?.waiting).toBeUndefined();
+});
+
+test('denied or decided by nobody in time, a job continues without the call and says how many effects were refused', async () => {
+  const run = await startJob(follow(['page', {}], ['bell', {}], write('never.txt')));
+  await asked();
+  await resolve(false);
+  await asked();
+  clock.advance(86_400_000);
+  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 2 });
+  expect(bells).toBe(0);
+  expect(existsSync(fileOf('never.txt'))).toBe(false);
+  const told = (await server.client.call('inbox.list', {})).messages.map(({ text }) => text);
+  expect(told.at(0)).toContain('completed, 2 effects refused');
+  expect(await pending()).toEqual([]);
+});
+
+test('an agent that may not wait is refused the call, which its runs say', async () => {
+  const run = await startJob(follow(['page', {}], write()), 'refusing');
+  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  expect(results.at(-1)).toContain('approvals.unattended: refuse');
+  const { runId } = await server.client.call('session.spawn', { agent: 'refusing', task: follow(write('ask/a.txt')) });
+  const { results: ends } = await server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 });
+  expect(ends).toMatchObject([{ status: 'completed', completion: { effectsRefused: 1 } }]);
+  expect(await pending()).toEqual([]);
+});
+
+test('a wait survives restarts, and what ran before it does not run again', async () => {
+  const run = await startJob(follow(['page', {}], [ring, write('b.txt')]));
+  expect(await asked()).toMatchObject({ toolName: 'bell' });
+  await resolve(true);
+  expect(await asked()).toMatchObject({ toolName: 'write' });
+  expect(bells).toBe(1);
+  await server[Symbol.asyncDispose]();
+  await open();
+  expect(await asked()).toMatchObject({ toolName: 'write' });
+  await expect.poll(run, patient).toMatchObject({ waiting: { kind: 'approval' } });
+  await resolve(true);
+  await expect.poll(run, patient).toMatchObject({ status: 'completed' });
+  expect(bells).toBe(1);
+  expect(readFileSync(fileOf('b.txt'), 'utf8')).toBe('written');
+  expect(await run()).not.toHaveProperty('effectsRefused');
+
+  // Its time is over while no daemon runs.
+  const late = await startJob(follow(['page', {}], ring));
+  await asked();
+  await server[Symbol.asyncDispose]();
+  clock.advance(90_000_000);
+  await open();
+  await expect.poll(late, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  expect(bells).toBe(1);
+});
+
+test('messages to a conversation whose run waits are run after it', async () => {
+  await startJob(follow(['page', {}], ['bell', {}]));
+  const { conversationRef } = await asked();
+  const send = (message: string) => server.client.call('agent.execute', { message, conversationRef });
+  asks = [];
+  const first = send('first');
+  await expect.poll(async () => (await server.client.call('session.status', { conversationRef })).queued, patient).toBe(1);
+  const second = send('second');
+  expect(asks).toEqual([]);
+  await resolve(true);
+  await Promise.all([first, second]);
+  expect(asks.map((text) => (text.includes('bell') ? 'job' : text))).toEqual(['job', 'first', 'second']);
+});
+
+test('a sub-agent that waits gives its place to others, and its clock stands still', async () => {
+  const spawn = (task: string) => server.client.call('session.spawn', { task });
+  const waits = await spawn(follow(write('ask/a.txt')));
+  const { requestId } = await asked();
+  const status = () => server.client.call('session.run_status', { runId: waits.runId });
+  await expect.poll(status, patient).toMatchObject({ status: 'running', waiting: { kind: 'approval', approvalId: requestId } });
+  const [listed] = (await server.client.call('run.list', {})).runs;
+  expect(listed).toMatchObject({ rootRunId: waits.rootRunId, waiting: { approvalId: requestId } });
+  clock.advance(12 * 3_600_000);
+  const other = await spawn(follow());
+  await server.client.call('subagent.wait', { runIds: [other.runId], timeoutMs: 10_000 });
+  await resolve(true);
+  await expect.poll(status, patient).toMatchObject({ status: 'completed' });
+  expect(readFileSync(fileOf('ask/a.txt'), 'utf8')).toBe('written');
+});
+
+test('a node of a graph waits without using up its time or that of the graph', async () => {
+  const { graphId } = await server.client.call('graph.execute', {
+    nodes: [{ node_id: 'ring', task: follow(['page', {}], ['bell', {}]), timeout_ms: 60_000 }],
+    timeout_ms: 120_000,
+  });
+  const { requestId } = await asked();
+  const graph = () => server.client.call('graph.status', { graphId });
+  await expect.poll(graph, patient).toMatchObject({ status: 'running', nodes: { ring: { waiting: { kind: 'approval', approvalId: requestId } } } });
+  clock.advance(12 * 3_600_000);
+  await resolve(false);
+  await expect.poll(graph, patient).toMatchObject({ status: 'completed', nodes: { ring: { effectsRefused: 1 } } });
+  expect(bells).toBe(0);
+});
+
+test('a file that changes while its call waits makes another call of it, which is asked about anew', async () => {
+  const put = (content: string) => server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'song.txt', content });
+  await put('la la');
+  const run = await startJob(follow(['page', {}], ['bell', { song: 'song.txt' }]));
+  const first = await asked();
+  await put('boo');
+  await resolve(true);
+  await expect.poll(async () => (await pending()).map(({ digest }) => digest === first.digest), patient).toEqual([false]);
+  await resolve(false);
+  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  expect(bells).toBe(0);
+});
+
+const stops: readonly (readonly [string, (about: { agentId: string; conversationRef: string; rootRunId: string; runId?: string }) => Promise<unknown>])[] = [
+  ['run.kill', ({ rootRunId }) => server.client.call('run.kill', { rootRunId })],
+  ['agents.suspend', ({ agentId }) => server.client.call('agents.suspend', { agentId })],
+  ['session.reset', ({ conversationRef }) => server.client.call('session.reset', { conversationRef })],
+  ['session.delete', ({ conversationRef }) => server.client.call('session.delete', { conversationRef })],
+];
+test.each(stops)('%s ends the wait of a job as denied, and leaves its conversation free', async (name, stop) => {
+  const run = await startJob(follow(['page', {}], ['bell', {}]), 'worker');
+  const { conversationRef } = await asked();
+  const root = (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined);
+  await stop({ agentId: 'worker', conversationRef, rootRunId: root?.rootRunId ?? '' });
+  await expect.poll(pending, patient).toEqual([]);
+  if (name === 'agents.suspend') {
+    await expect.poll(run, patient).toMatchObject({ waiting: { kind: 'agent' } });
+    await server.client.call('agents.resume', { agentId: 'worker' });
+  }
+  await expect
+    .poll(async () => {
+      clock.advance(1000);
+      return run();
+    }, patient)
+    .toMatchObject(name === 'agents.suspend' || name === 'session.reset' ? { status: 'completed', effectsRefused: 1 } : { status: 'aborted' });
+  expect(bells).toBe(0);
+  expect((await server.client.call('run.list', {})).runs.filter(({ waiting }) => waiting !== undefined)).toEqual([]);
+  // What was stopped has kept nothing.
+  if (name !== 'session.delete' && name !== 'run.kill') await server.client.call('agent.execute', { message: 'still there?', conversationRef });
+});
+
+test('killing a sub-agent or its root ends its wait with it', async () => {
+  for (const kill of ['subagent.kill', 'run.kill'] as const) {
+    const { runId, rootRunId } = await server.client.call('session.spawn', { task: follow(write('ask/never.txt')) });
+    await asked();
+    await (kill === 'run.kill' ? server.client.call(kill, { rootRunId }) : server.client.call(kill, { target: runId }));
+    await expect.poll(pending, patient).toEqual([]);
+    expect(await server.client.call('session.run_status', { runId })).toMatchObject({ status: 'failed', completion: { endReason: 'killed' } });
+  }
+  expect(existsSync(fileOf('ask/never.txt'))).toBe(false);
+});
+
+test('the wait of a revoked token ends, and its work does not continue', async () => {
+  const ada = await server.as(['*']);
+  const { runId } = await ada.call('session.spawn', { task: follow(write('ask/never.txt')) });
+  await asked();
+  await server.client.call('tokens.revoke', { id: ada.tokenId });
+  await expect.poll(pending, patient).toEqual([]);
+  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status, patient).toBe('failed');
+  expect(existsSync(fileOf('ask/never.txt'))).toBe(false);
+});
+
+test('webhooks and beats wait likewise, and a job that is removed leaves nothing to decide', async () => {
+  const { deliveryId } = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
+  const { requestId } = await asked();
+  const delivery = async () => (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === deliveryId);
+  await expect.poll(delivery, patient).toMatchObject({ waiting: { kind: 'approval', approvalId: requestId } });
+  await resolve(false);
+  await expect.poll(delivery, patient).toMatchObject({ state: 'done', effectsRefused: 1 });
+
+  await server.client.call('workspace.writeFile', { agentId: 'beating', filePath: 'HEARTBEAT.md', content: `- ${follow(['page', {}], ring)}` });
+  await server.client.call('heartbeat.trigger', { agentId: 'beating' });
+  await expect
+    .poll(async () => {
+      clock.advance(1000);
+      return (await pending())[0]?.origin;
+    }, patient)
+    .toBe('heartbeat');
+  await resolve(true);
+  await expect.poll(() => bells, patient).toBe(1);
+  await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active'), patient).toEqual([]);
+
+  await startJob(follow(['page', {}], ring));
+  await asked();
+  await expect.poll(async () => (await server.client.call('run.list', {})).runs[0]?.waiting?.kind, patient).toBe('approval');
+  await server.client.call('cron.remove', { jobName: `job ${jobs}` });
+  await expect.poll(pending, patient).toEqual([]);
+  await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active'), patient).toEqual([]);
+  expect(bells).toBe(1);
 });

@@ -129,6 +129,7 @@ function occurrenceOf(
     errorKind: null,
     reason: null,
     countersJson: null,
+    effectsRefused: 0,
     cause: null,
   };
 }

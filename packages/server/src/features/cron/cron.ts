@@ -35,6 +35,8 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
   readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor' | 'untilResumed'>;
   readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'durable' | 'defaultTimezone'>;
   readonly input: Omit<InputDeps, 'defaultTimezone'>;
+  /** Ends the waits of a root run for approvals, as denied. */
+  readonly endWaits: (rootRunId: string) => Promise<unknown>;
   readonly operations: {
     readonly claim: Operation<ClaimPlan, boolean>;
     readonly claimManually: Operation<ManualPlan, void>;
@@ -185,6 +187,7 @@ export function createCron(deps: CronDeps): Cron {
     beginManually,
     beginDue,
     poke: () => scheduler.poke(),
+    endWaits: deps.endWaits,
   });
 
   return {

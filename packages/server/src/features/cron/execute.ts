@@ -13,7 +13,7 @@ import type { TurnOutcome, TurnsApi } from '../turns/api.ts';
 import type { RunResult } from './finish.ts';
 import { keepGate, listRuns, readGate } from './occurrence-store.ts';
 import type { RunWakeGate, WakeGateInput } from './wake-gate.ts';
-import type { CronWork } from './work.ts';
+import { type CronWork, rootRunId } from './work.ts';
 
 /** What a script before the model said (json-rpc.md §2.3 `wakeGate`). */
 const GateAnswer = z.object({
@@ -126,6 +126,7 @@ async function runTurn(
       timeoutMs: payload.timeoutSeconds === undefined ? defaultTurnMs : payload.timeoutSeconds * 1000,
       ...(toolPolicy !== undefined && { toolPolicy: ToolPolicy.parse(toolPolicy) }),
       ...(cacheRetention !== undefined && { cacheRetention }),
+      rootRunId: rootRunId(work.executionId),
       historyTurns: sessionPolicy?.strategy === 'rolling' ? sessionPolicy.maxHistoryTurns : 0,
       kept: true,
       operation: 'cron',
@@ -153,7 +154,12 @@ export const unknownResult: RunResult = {
   reason: 'The daemon ended while it did what must not be repeated; how far it came is not known.',
 };
 
-function resultOfTurn({ finishReason, text, failure, tainted }: TurnOutcome): RunResult {
+function resultOfTurn({ effectsRefused, ...outcome }: TurnOutcome): RunResult {
+  const result = endOfTurn(outcome);
+  return effectsRefused === undefined ? result : { ...result, effectsRefused };
+}
+
+function endOfTurn({ finishReason, text, failure, tainted }: TurnOutcome): RunResult {
   if (failure === undefined && finishReason !== 'aborted' && finishReason !== 'timeout')
     return { status: 'completed', text, tainted, dependency: 'success' };
   const reason = failure?.message ?? `The turn ended with ${finishReason}.`;
@@ -174,6 +180,7 @@ const StoredResult = z.object({
   tainted: z.boolean().optional(),
   dependency: z.enum(['success', 'dependency_error']).optional(),
   cause: z.string().optional(),
+  effectsRefused: z.int().optional(),
 });
 
 export function storedResult(result: unknown): RunResult {

@@ -1,5 +1,6 @@
 import type { CronCounter, CronDeliveryState, CronRunState } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
+import { refusedEffects } from '../../runtime/refused-effects.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { WorkClaim } from '../durable/api.ts';
@@ -37,6 +38,8 @@ export interface RunResult {
   readonly reason?: string;
   /** The provider's own sentence: for owners only. */
   readonly cause?: string;
+  /** Calls that needed an approval and were not run. */
+  readonly effectsRefused?: number;
   readonly counters?: readonly CronCounter[];
   readonly dependency?: DependencyOutcome;
   /** To be told, if anybody is; `ours` was written by the owner of the job, anything else by a model or a script. */
@@ -68,11 +71,12 @@ export const isDeliveryAsked = ({ payload, policies }: Pick<CronWork, 'payload' 
 /** Everything that the end of an occurrence leaves behind. */
 export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): Finish {
   const { executionId, policies } = work;
+  const { effectsRefused } = result;
   const text = result.text?.trim() ?? '';
   const ours = result.ours === true;
   const isTold = text !== '' && (ours || !silentToken.test(text));
   const isAsked = isDeliveryAsked(work);
-  const delivery = isAsked && isTold ? deliveryOf(work, policies.deliveryTarget, { text, ours, clean: result.tainted === false }, deps) : undefined;
+  const delivery = isAsked && isTold ? deliveryOf(work, policies.deliveryTarget, { text: effectsRefused === undefined ? text : `${text}\n\n(${refusedEffects(effectsRefused)})`, ours, clean: result.tainted === false }, deps) : undefined;
   const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isTold && result.status === 'completed';
   return {
     end: {
@@ -82,13 +86,14 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
       errorKind: result.errorKind ?? null,
       reason: result.reason === undefined ? null : cut(result.reason, maxReason),
       cause: result.cause === undefined ? null : cut(result.cause, maxReason),
+      effectsRefused: result.effectsRefused ?? 0,
       countersJson: result.counters === undefined ? null : JSON.stringify(result.counters),
       atMs: deps.nowMs,
     },
     dependency: result.dependency ?? 'neutral',
     defaultMaxErrors: deps.defaultMaxErrors,
     // Whoever made the job is told of an outage that was longer than its run could wait.
-    ...(delivery ?? (result.dependency === 'dependency_error' || result.givenUp === true ? { inbox: alertOf(work, result, deps) } : {})),
+    ...(delivery ?? (result.dependency === 'dependency_error' || result.givenUp === true || effectsRefused !== undefined ? { inbox: alertOf(work, result, deps) } : {})),
     ...(excerpt && {
       systemEvent: eventOf(work, {
         text: `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`,
@@ -117,16 +122,18 @@ export function eventOf(
 
 function alertOf(
   { executionId, jobId, agentId, jobName, principalId }: CronWork,
-  { reason, cause, givenUp }: RunResult,
+  { status, reason, cause, givenUp, effectsRefused, dependency }: RunResult,
   { forOwner, nowMs: atMs }: FinishDeps,
 ): InboxMessage {
-  const what = givenUp === true ? 'was given up' : 'failed after waiting for its model provider';
+  const isLost = givenUp === true || dependency === 'dependency_error';
+  const refused = effectsRefused === undefined ? '' : `, ${refusedEffects(effectsRefused)}`;
+  const what = givenUp === true ? 'was given up' : isLost ? 'failed after waiting for its model provider' : `ended: ${status}`;
   const said = forOwner && cause !== undefined ? [sentence(`Cause: ${cause}`)] : [];
   const text = [
-    `Job "${jobName}" ${what}.`,
+    `Job "${jobName}" ${what}${refused}.`,
     ...(reason === undefined ? [] : [sentence(reason)]),
     ...said,
-    `Next step: \`gatehouse cron run ${jobId}\` runs it again.`,
+    ...(isLost ? [`Next step: \`gatehouse cron run ${jobId}\` runs it again.`] : []),
   ].join(' ');
   return {
     id: newId('in'),

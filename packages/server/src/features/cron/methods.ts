@@ -5,7 +5,6 @@ import {
   CronPolicies as CronPoliciesSchema,
   type CronRun,
   type Params,
-  WorkWaiting,
 } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
@@ -16,6 +15,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import { newId } from '../../kernel/ids.ts';
+import { viewOfWaitJson } from '../durable/view.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { AgentsApi } from '../agents/api.ts';
 import { dueTime } from './claim.ts';
@@ -57,6 +57,8 @@ export interface CronMethodsDeps {
   /** Starts what is due; returns the id of the execution. */
   readonly beginDue: (row: JobRow) => Promise<string | undefined>;
   readonly poke: () => void;
+  /** Ends the waits of a root run for approvals, as denied. */
+  readonly endWaits: (rootRunId: string) => Promise<unknown>;
 }
 
 const maxDueAtOnce = 100;
@@ -169,6 +171,8 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       const audit = audited(call, 'cron.remove', 'destructive', job.row.id);
       await db.write(removeJob, { id: job.row.id, agentId: job.row.agentId, name: job.row.name, audit });
       announceAudit(bus, audit);
+      // A run that waited has nothing to wait for any more.
+      if (job.row.activeExecutionId !== null) await deps.endWaits(rootRunId(job.row.activeExecutionId));
       deps.poke();
       return { jobName: job.row.name, removed: true as const };
     },
@@ -280,11 +284,10 @@ const dropUndefined = (given: object) => Object.fromEntries(Object.entries(given
 
 const Counters = z.array(CronCounter);
 
-const Waiting = WorkWaiting.strip();
-
 function runView(row: RunRow, call: CallContext): CronRun {
   const isOwner = isAdmin(call);
-  const { executionId, jobId, agentId, scheduledForMs, trigger, workKind, startedAtMs, terminalAtMs, status, deliveryStatus } = row;
+  const { executionId, jobId, agentId, scheduledForMs, trigger, workKind, startedAtMs, terminalAtMs, deliveryStatus } = row;
+  const waiting = row.waitingJson === null ? undefined : viewOfWaitJson(row.waitingJson, isOwner);
   return {
     executionId,
     jobId,
@@ -295,20 +298,17 @@ function runView(row: RunRow, call: CallContext): CronRun {
     rootRunId: rootRunId(executionId),
     startedAtMs,
     ...(terminalAtMs !== null && { terminalAtMs, durationMs: Math.max(0, terminalAtMs - startedAtMs) }),
-    status,
+    // Handed over to whoever decides.
+    status: waiting?.kind === 'approval' ? 'dispatched' : row.status,
     deliveryStatus,
+    ...(row.effectsRefused > 0 && { effectsRefused: row.effectsRefused }),
     ...(row.errorKind !== null && { errorKind: row.errorKind }),
     ...(row.reason !== null && { reason: row.reason }),
     ...(row.gateJson !== null && { wakeGate: verdictView(row.gateJson) }),
     ...(row.countersJson !== null && { counters: Counters.parse(parseJson(row.countersJson)) }),
     ...(isOwner && row.cause !== null && { cause: row.cause }),
-    ...(row.waitingJson !== null && { waiting: waitingView(row.waitingJson, isOwner) }),
+    ...(waiting !== undefined && { waiting }),
   };
-}
-
-function waitingView(waitingJson: string, isOwner: boolean): WorkWaiting {
-  const { cause, ...waiting } = Waiting.parse(parseJson(waitingJson));
-  return { ...waiting, ...(isOwner && cause !== undefined && { cause }) };
 }
 
 const StoredVerdict = CronGateVerdict.extend({ logs: z.string().default('') }).strip();

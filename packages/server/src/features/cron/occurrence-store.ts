@@ -26,6 +26,7 @@ export interface OccurrenceRow {
   readonly countersJson: string | null;
   /** The provider's own sentence about a failure: for owners only. */
   readonly cause: string | null;
+  readonly effectsRefused: number;
 }
 
 export const occurrenceColumns = [
@@ -46,6 +47,7 @@ export const occurrenceColumns = [
   'reason',
   'counters_json as countersJson',
   'cause',
+  'effects_refused as effectsRefused',
 ] as const;
 
 /** As the list of runs needs it. */
@@ -79,6 +81,7 @@ const insert = query<OccurrenceRow>(({ db, p }) =>
       reason: p('reason'),
       counters_json: p('countersJson'),
       cause: p('cause'),
+      effects_refused: p('effectsRefused'),
     })
     .onConflict((conflict) => conflict.columns(['job_id', 'scheduled_for_ms', 'trigger_class']).doNothing()),
 );
@@ -167,6 +170,7 @@ export interface RunEnd {
   readonly reason: string | null;
   readonly countersJson: string | null;
   readonly cause: string | null;
+  readonly effectsRefused: number;
   readonly atMs: number;
 }
 
@@ -181,6 +185,7 @@ const end = query<RunEnd>(({ db, sql, p }) =>
       reason: p('reason'),
       counters_json: p('countersJson'),
       cause: p('cause'),
+      effects_refused: p('effectsRefused'),
     })
     .where('execution_id', '=', p('executionId'))
     .where(sql<boolean>`terminal_at_ms IS NULL`),

@@ -83,6 +83,7 @@ export function createRunner(deps: RunnerDeps) {
         executionStatus: row.status,
         deliveryStatus: row.deliveryStatus,
         ...(row.errorKind !== null && { errorKind: row.errorKind }),
+        ...(row.effectsRefused > 0 && { effectsRefused: row.effectsRefused }),
         timestamp: clock.now(),
       },
       row.principalId,

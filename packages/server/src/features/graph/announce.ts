@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { newId } from '../../kernel/ids.ts';
 import type { InboxMessage } from '../inbox/api.ts';
+import { refusedEffects } from '../../runtime/refused-effects.ts';
 import { headOf } from '../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf } from './definition.ts';
 import type { NodeNow } from './node-now.ts';
@@ -15,7 +16,7 @@ export const maxAsked = 8000;
 /** A graph that has ended. */
 export interface EndedGraph {
   readonly row: Pick<GraphRow, 'id' | 'label' | 'agentId' | 'principalId' | 'cancelReason' | 'state'>;
-  readonly nodes: readonly Pick<NodeRow, 'nodeId' | 'state' | 'output' | 'error' | 'cause' | 'partial'>[];
+  readonly nodes: readonly Pick<NodeRow, 'nodeId' | 'state' | 'output' | 'error' | 'cause' | 'partial' | 'effectsRefused'>[];
 }
 
 const titleOf = ({ id, label }: Pick<GraphRow, 'id' | 'label'>) => (label === null ? `Graph ${id}` : `Graph "${label}" (${id})`);
@@ -38,6 +39,8 @@ export function verdictOn({ row, nodes }: EndedGraph): string {
   const parts = [`${count('completed')} of ${nodes.length} nodes completed`];
   if (count('failed') > 0) parts.push(`${count('failed')} failed`);
   if (count('skipped') > 0) parts.push(`${count('skipped')} skipped`);
+  const refused = nodes.reduce((sum, { effectsRefused }) => sum + effectsRefused, 0);
+  if (refused > 0) parts.push(refusedEffects(refused));
   const why = row.cancelReason === null ? '' : ` (${reasons[row.cancelReason]})`;
   return `${titleOf(row)} ${row.state === 'completed' ? 'has completed' : row.state === 'cancelled' ? 'was cancelled' : 'failed'}${why}: ${parts.join(', ')}.`;
 }

@@ -17,6 +17,8 @@ export interface NodeNow {
   /** Why its last run that failed did so; null once it has completed. */
   cause: string | null;
   partial: boolean;
+  /** Calls of its runs that needed an approval and were not run. */
+  effectsRefused: number;
   /** A run of it had read text from outside: what it says is such text for others. */
   tainted: boolean;
   answer: NodeRow['answer'];
@@ -34,7 +36,7 @@ export interface NodeNow {
 }
 
 export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
-  const { state, attempt, runId, output, error, cause, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = row;
+  const { state, attempt, runId, output, error, cause, effectsRefused, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = row;
   return {
     spec,
     state,
@@ -43,6 +45,7 @@ export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
     output,
     error,
     cause,
+    effectsRefused,
     answer,
     answerText,
     tokens,
@@ -60,7 +63,7 @@ export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
 }
 
 export function changeOf(node: NodeNow): NodeChange {
-  const { spec, state, attempt, runId, output, error, cause, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = node;
+  const { spec, state, attempt, runId, output, error, cause, effectsRefused, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = node;
   // What the steps gave is of no use once the node has its output.
   const steps: Done = endedAtMs === null ? node.done : [];
   return {
@@ -71,6 +74,7 @@ export function changeOf(node: NodeNow): NodeChange {
     output,
     error,
     cause,
+    effectsRefused,
     tokens,
     costNano,
     startedAtMs,

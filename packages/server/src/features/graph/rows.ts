@@ -62,6 +62,8 @@ export interface NodeRow {
   /** Why its run failed, for owners: the sentence of `SubAgentCompletion`. */
   readonly cause: string | null;
   readonly partial: number;
+  /** Calls of its runs that needed an approval and were not run. */
+  readonly effectsRefused: number;
   /** 1: a run of it had read text from outside. */
   readonly tainted: number;
   /** Of an approval gate. */

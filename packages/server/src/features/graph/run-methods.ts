@@ -18,7 +18,7 @@ export type RunMethods = HandlersOf<`graph.${'status' | 'outputs' | 'cancel' | '
 
 export interface RunMethodsDeps extends Pick<StartDeps, 'db' | 'bus' | 'clock'> {
   readonly runner: GraphRunner;
-  readonly subagents: Pick<SubagentsApi, 'counts' | 'said'>;
+  readonly subagents: Pick<SubagentsApi, 'counts' | 'said' | 'waitingOf'>;
   /** Throws when the agent that calls may change nothing of graphs. */
   readonly admitChange: (call: CallContext) => void;
 }
@@ -39,7 +39,8 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
     'graph.status': async ({ graphId, recentMinutes = recentDefault }, call) => {
       if (graphId !== undefined) {
         const graph = await found(graphId, call);
-        return graphView(graph, runner.liveOf(graph.row.id), isAdmin(call));
+        const waiting = graph.row.endedAtMs === null ? await subagents.waitingOf(graph.row.id) : [];
+        return graphView(graph, runner.liveOf(graph.row.id), waiting, isAdmin(call));
       }
       const rows = await db.read(recentGraphs, { ...reachOf(call), sinceMs: clock.now() - recentMinutes * 60_000 });
       const { active, max, queued } = subagents.counts();

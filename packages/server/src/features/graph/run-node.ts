@@ -194,6 +194,7 @@ async function runOne(
     const cost = end.telemetry === undefined ? 0 : end.telemetry.costTotal;
     node.costNano += Math.round((cost ?? 0) * 1e9);
     node.unpriced ||= cost === null;
+    node.effectsRefused += end.completion.effectsRefused ?? 0;
     node.tainted ||= end.tainted;
     node.cause = end.cause ?? node.cause;
     return saidOf(end);

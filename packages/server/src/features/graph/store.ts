@@ -39,6 +39,7 @@ const nodeColumns = [
   'cause',
   'partial',
   'tainted',
+  'effects_refused as effectsRefused',
   'answer',
   'answer_text as answerText',
   'tokens',
@@ -87,6 +88,7 @@ const insertNode = query<{ graphId: string; nodeId: string; place: number }>(({ 
     error: null,
     partial: 0,
     tainted: 0,
+    effects_refused: 0,
     answer: null,
     answer_text: null,
     tokens: 0,
@@ -166,6 +168,7 @@ export interface NodeChange extends Pick<
   | 'output'
   | 'error'
   | 'cause'
+  | 'effectsRefused'
   | 'partial'
   | 'tainted'
   | 'tokens'
@@ -187,6 +190,7 @@ const changeNode = query<NodeChange & { graphId: string }>(({ db, sql, p }) =>
       output: p('output'),
       error: p('error'),
       cause: p('cause'),
+      effects_refused: p('effectsRefused'),
       partial: p('partial'),
       tainted: p('tainted'),
       tokens: p('tokens'),
@@ -230,6 +234,7 @@ export async function changeNodes(tx: Tx, graphId: string, changes: readonly Nod
       output,
       error,
       cause,
+      effectsRefused,
       partial,
       tainted,
       tokens,
@@ -239,7 +244,7 @@ export async function changeNodes(tx: Tx, graphId: string, changes: readonly Nod
       deadlineMs,
       endedAtMs,
     } = change;
-    const numbers = { attempt, partial, tainted, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs };
+    const numbers = { attempt, effectsRefused, partial, tainted, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs };
     await tx.run(changeNode, { graphId, nodeId, state, runId, stepsJson, output, error, cause, ...numbers });
   }
   return true;

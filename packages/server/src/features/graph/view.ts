@@ -1,5 +1,7 @@
 import type { ResultInput } from '@gatehouse/contract';
 import { headOf } from '../../kernel/cut-text.ts';
+import { viewOfWait } from '../durable/view.ts';
+import type { WaitingRun } from '../subagents/api.ts';
 import { isOver } from './barrier.ts';
 import type { LiveGraph } from './live-graph.ts';
 import { type GraphRow, type NodeRow, parseDefinition, specOf } from './rows.ts';
@@ -29,7 +31,12 @@ export function waiting(live: LiveGraph | undefined): { waitsForAnswer?: true } 
 }
 
 /** How a graph stands: its rows, and what only the process that runs it knows; causes of failures for owners. */
-export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefined, isOwner: boolean): GraphView {
+export function graphView(
+  { row, nodes }: FoundGraph,
+  live: LiveGraph | undefined,
+  waiting: readonly WaitingRun[],
+  isOwner: boolean,
+): GraphView {
   const spec = specOf(row);
   const types = new Map(spec.nodes.map(({ id, work }) => [id, work?.type]));
   // A graph that was loaded and not started has no rows of nodes.
@@ -43,7 +50,7 @@ export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefine
     ...(row.cancelReason !== null && { cancelReason: row.cancelReason }),
     executionOrder: spec.nodes.map(({ id }) => id),
     edges: spec.nodes.flatMap(({ id, dependsOn }) => dependsOn.map((from) => ({ from, to: id }))),
-    nodes: Object.fromEntries(rows.map((node) => [node.nodeId, nodeView(node, types.get(node.nodeId), live, isOwner)])),
+    nodes: Object.fromEntries(rows.map((node) => [node.nodeId, nodeView(node, types.get(node.nodeId), live, waiting, isOwner)])),
     stats: {
       total: row.nodeCount,
       completed: count('completed'),
@@ -57,7 +64,14 @@ export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefine
   };
 }
 
-function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | undefined, isOwner: boolean): NodeView {
+function nodeView(
+  node: NodeRow,
+  type: NodeView['type_id'],
+  live: LiveGraph | undefined,
+  waits: readonly WaitingRun[],
+  isOwner: boolean,
+): NodeView {
+  const [wait] = waits.filter(({ nodeId }) => nodeId === node.nodeId);
   const now = live?.nodes.get(node.nodeId);
   const runId = now?.runId ?? node.runId;
   const question = live?.questionOf(node.nodeId);
@@ -70,6 +84,8 @@ function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | un
     ...(error !== null && { error }),
     ...(isOwner && cause !== null && { cause }),
     ...(now?.progress !== undefined && !isOver(state) && { progress: now.progress }),
+    ...(wait !== undefined && !isOver(state) && { waiting: viewOfWait(wait.waiting, isOwner) }),
+    ...(node.effectsRefused > 0 && { effectsRefused: node.effectsRefused }),
     ...(startedAtMs !== null && { attempt }),
     ...(partial === 1 && { partial: true }),
     ...(type === 'approval-gate' && state === 'running' && answer === null && { waitsForAnswer: true, ...(question !== undefined && { question }) }),

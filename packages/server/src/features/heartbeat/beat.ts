@@ -104,6 +104,8 @@ export function createBeats(deps: BeatDeps) {
         coalescer.end(occurrence, { status: 'unsettled', eventCount, errorKind: 'lost_claim' });
         return 'settled';
       }
+      // It waits for an approval; the occurrence ends with the beat.
+      if (state === 'accepted') return 'settled';
       isUnknown = state === 'unknown';
       result = resultOf(outcome, settings);
     } catch (error) {

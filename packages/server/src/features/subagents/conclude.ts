@@ -199,6 +199,7 @@ function telemetryOf(outcome: TurnOutcome, { calls, steps: stepsExecuted }: Turn
     tokensUsedTotal: outcome.tokensUsed.total,
     costTotal: outcome.costUsd,
     finishReason: outcome.finishReason,
+    ...(outcome.effectsRefused !== undefined && { effectsRefused: outcome.effectsRefused }),
     stepsExecuted,
     cacheReadTokens: calls.reduce((sum, { usage }) => sum + usage.cacheRead, 0),
     cacheWriteTokens: calls.reduce((sum, { usage }) => sum + usage.cacheWrite, 0),

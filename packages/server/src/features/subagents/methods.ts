@@ -3,6 +3,9 @@ import { announceAudit, auditRow, recordAudit } from '../../kernel/audit.ts';
 import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { AuditRow } from '../../kernel/db/audit.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
+import type { Waiting } from '../durable/api.ts';
+import { viewOfWait } from '../durable/view.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
@@ -27,6 +30,8 @@ export interface MethodDeps {
   readonly config: AgentToAgentConfig;
   readonly gate: SpawnGate;
   readonly spawn: ReturnType<typeof createSpawn>;
+  /** What a run waits for. */
+  readonly waitingOfRun: Operation<{ readonly runId: string }, Waiting | undefined>;
   readonly wait: ReturnType<typeof createWait>;
   readonly steer: ReturnType<typeof createSteer>;
   /** Ends a run and what it delegated; false when it had ended. */
@@ -62,7 +67,10 @@ export function createSubagentMethods(deps: MethodDeps): SubagentMethods {
       const base = { runId: row.id, agentId: row.agentId, runtimeMs: runtimeOf(row, clock.now()) };
       if (row.state === 'queued') return { status: 'queued', ...base, queuedAt: row.queuedAtMs };
       const startedAt = row.startedAtMs ?? row.queuedAtMs;
-      if (row.state === 'running') return { status: 'running', ...base, startedAt, queuedAt: row.queuedAtMs };
+      if (row.state === 'running') {
+        const waiting = await db.read(deps.waitingOfRun, { runId });
+        return { status: 'running', ...base, startedAt, queuedAt: row.queuedAtMs, ...(waiting && { waiting: viewOfWait(waiting, isAdmin(call)) }) };
+      }
       const completion = completionFor(row, call);
       if (completion === undefined) throw unknownRun(runId);
       const telemetry = telemetryOf(row);

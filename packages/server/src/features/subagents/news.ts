@@ -4,8 +4,10 @@ import { countTokens } from '../../llm/count-tokens.ts';
 import type { FenceLabel } from '../../runtime/fence.ts';
 import type { TurnNews } from '../turns/api.ts';
 import { headOf } from '../../kernel/cut-text.ts';
+import { refusedEffects } from '../../runtime/refused-effects.ts';
 import { keepEnds } from './result.ts';
 import type { RunRow } from './row.ts';
+import { telemetryOf } from './view.ts';
 
 /** Runs that one turn is told of. */
 export const newsAtOnce = 16;
@@ -18,7 +20,8 @@ const oneLine = (text: string) => headOf(text.replaceAll(/[\p{C}\p{Z}]+/gu, ' ')
 function headlineOf(row: RunRow): string {
   const seconds = Math.max(0, Math.round(((row.endedAtMs ?? 0) - (row.startedAtMs ?? row.queuedAtMs)) / 1000));
   const how = row.state === 'completed' ? 'completed' : `failed (${row.errorKind ?? row.endReason ?? 'unknown'})`;
-  return `Sub-agent ${row.id} ${how}, after ${seconds} s`;
+  const { effectsRefused } = telemetryOf(row) ?? {};
+  return `Sub-agent ${row.id} ${how}${effectsRefused === undefined ? '' : `, ${refusedEffects(effectsRefused)}`}, after ${seconds} s`;
 }
 
 /** The end of a run that did not do its work. Its task is the reader's own words, unless a sub-agent asked for it: those would be fenced. */

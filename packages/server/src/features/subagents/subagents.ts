@@ -17,7 +17,7 @@ import { announceLimits, type AnnounceDeps, createAnnounce } from './announce.ts
 import type { SubagentsApi, WaitingRun } from './api.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import { SpawnGate } from './gate.ts';
-import { createSubagentMethods, type SubagentMethods } from './methods.ts';
+import { createSubagentMethods, type MethodDeps, type SubagentMethods } from './methods.ts';
 import { planAgain } from './plan-run.ts';
 import type { EndedRun, RunRow } from './row.ts';
 import { createResults } from './results.ts';
@@ -59,6 +59,7 @@ export interface SubagentsDeps {
       readonly kill: Operation<RunKillInput, EndedRun[]>;
       readonly inject: SteerDeps['inject'];
       readonly waitingOf: Operation<{ readonly graphId: string }, readonly WaitingRun[]>;
+      readonly waitingOfRun: MethodDeps['waitingOfRun'];
       readonly replace: SteerDeps['replace'];
     };
 }
@@ -164,7 +165,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
 
   const killOne = async (row: RunRow, told: boolean, audit?: AuditRow) =>
     (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', told, audit })).some((ended) => ended.row.id === row.id);
-  const methods = createSubagentMethods({ db, bus, clock, config, gate, spawn, wait, steer, kill: killOne });
+  const methods = createSubagentMethods({ db, bus, clock, config, gate, spawn, wait, steer, kill: killOne, waitingOfRun: operations.waitingOfRun });
 
   return {
     api: createRunsApi({

@@ -33,7 +33,13 @@ export function completionFor(row: RunRow, call: CallContext): SubAgentCompletio
 /** The same without anything that the run said. */
 export function completionFacts(row: RunRow): z.output<typeof SubAgentCompletionFacts> | undefined {
   if (!isEnded(row) || row.endReason === null || row.endedAtMs === null) return undefined;
-  return { endReason: row.endReason, completedAtMs: row.endedAtMs, ...(row.errorKind !== null && { errorKind: row.errorKind }) };
+  const { effectsRefused } = telemetryOf(row) ?? {};
+  return {
+    endReason: row.endReason,
+    completedAtMs: row.endedAtMs,
+    ...(row.errorKind !== null && { errorKind: row.errorKind }),
+    ...(effectsRefused !== undefined && { effectsRefused }),
+  };
 }
 
 export function telemetryOf({ telemetryJson }: RunRow): SubAgentTelemetry | undefined {

@@ -9,6 +9,7 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import { holdsTaint } from '../../runtime/fence.ts';
 import type { ApprovalWait, TurnResult } from '../../runtime/turn.ts';
+import type { ConversationTarget } from '../sessions/api.ts';
 import type { WorkClaim, WorkEnd } from '../durable/api.ts';
 import type { Admitted } from './admission.ts';
 import type { AlongsideRows, DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from './api.ts';
@@ -50,7 +51,7 @@ export interface DurableDeps extends LedgerDeps {
 export interface LeftInLane {
   readonly workId: string;
   readonly fence: number;
-  readonly conversationRef: string;
+  readonly target: ConversationTarget;
 }
 
 const lostClaim = () => new AppError('conflict', 'The work is done by another process by now');
@@ -161,11 +162,11 @@ export class DurableRun {
 
   /** The turn stays open until a person has decided about its call. */
   async #leave({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], atMs: number) {
-    const { claim, conversationRef } = this.#of;
+    const { claim } = this.#of;
     const settled = await this.ledger.park(calls, { for: { kind: 'approval', untilMs, subject: approvalId }, atMs });
     this.#end = { settled, state: 'accepted' };
     if (!settled) return undefined;
-    await this.#deps.left({ approvalId, workId: claim.id, fence: claim.fence, conversationRef });
+    await this.#deps.left({ approvalId, workId: claim.id, fence: claim.fence, target: this.turn.target });
     return { created: false, waits: true } as const;
   }
 

@@ -1,4 +1,5 @@
 import type { Lanes } from '../../kernel/lane.ts';
+import type { ConversationTarget } from '../sessions/api.ts';
 import type { LeftInLane } from './durable.ts';
 
 /** Keeps the lanes of turns that wait for a person: messages that come meanwhile run after the turn, in their order. */
@@ -12,21 +13,26 @@ export interface KeptLanes {
   claimEnded(work: { readonly id: string; readonly fence: number }): void;
 }
 
-export function createKeptLanes(lanes: Pick<Lanes, 'keep' | 'unkeep'>): KeptLanes {
-  const kept = new Map<string, LeftInLane>();
+export function createKeptLanes(
+  lanes: Pick<Lanes, 'keep' | 'unkeep'>,
+  /** The conversation exists, also before its first turn has ended, until what this returns is called. */
+  entered: (target: ConversationTarget) => () => void,
+): KeptLanes {
+  const kept = new Map<string, LeftInLane & { readonly leave: () => void }>();
 
   function release(workId: string): void {
     const turn = kept.get(workId);
     if (turn === undefined) return;
     kept.delete(workId);
-    lanes.unkeep(turn.conversationRef);
+    turn.leave();
+    lanes.unkeep(turn.target.ref);
   }
 
   return {
     keep(turn) {
       release(turn.workId);
-      kept.set(turn.workId, turn);
-      lanes.keep(turn.conversationRef);
+      kept.set(turn.workId, { ...turn, leave: entered(turn.target) });
+      lanes.keep(turn.target.ref);
     },
     has: (workId) => kept.has(workId),
     release,

@@ -1,4 +1,4 @@
-import { type ResultInput, WorkWaiting } from '@gatehouse/contract';
+import type { ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -10,6 +10,7 @@ import type { Deliver } from './deliver.ts';
 import { readOffThread } from './delivery-reader.ts';
 import { wantsPath, wantsSource } from './match.ts';
 import { isEnabled, type Rule } from './rules.ts';
+import { viewOfWaitJson } from '../durable/view.ts';
 import { DeliveryResult } from './run-delivery.ts';
 import { digestBody } from './signature.ts';
 import { countDeliveries, findDelivery, keptMs, listDeliveries, type Listed } from './store.ts';
@@ -130,8 +131,6 @@ export function createWebhookMethods(
 /** What an operator runs is never taken for a repeat. */
 const rowOf = (call: CallContext) => ({ liveKey: null, remoteAddress: call.remoteAddress ?? null, traceId: call.traceId });
 
-const Waiting = WorkWaiting.strip();
-
 function viewOf(row: Listed, keysOf: Deliver['keysOf']): ResultInput<'webhooks.deliveries'>['deliveries'][number] {
   const result = DeliveryResult.safeParse(row.result);
   return {
@@ -155,7 +154,8 @@ function viewOf(row: Listed, keysOf: Deliver['keysOf']): ResultInput<'webhooks.d
     turnId: result.data?.turnId ?? null,
     finishReason: result.data?.finishReason ?? null,
     errorKind: row.errorKind,
+    ...(result.data?.effectsRefused !== undefined && { effectsRefused: result.data.effectsRefused }),
     ...(result.data?.cause !== undefined && { cause: result.data.cause }),
-    ...(row.waitingJson !== null && { waiting: Waiting.parse(parseJson(row.waitingJson)) }),
+    ...(row.waitingJson !== null && { waiting: viewOfWaitJson(row.waitingJson, true) }),
   };
 }

@@ -8,6 +8,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Log } from '../../kernel/log.ts';
 import { newId } from '../../kernel/ids.ts';
+import { refusedEffects } from '../../runtime/refused-effects.ts';
 import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits, WorkState } from '../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../inbox/api.ts';
 import type { TurnsApi } from '../turns/api.ts';
@@ -28,7 +29,7 @@ const DeliveryWork = z.strictObject({
 export type DeliveryWork = z.input<typeof DeliveryWork>;
 
 /** What the work is settled with. */
-export const DeliveryResult = z.object({ turnId: z.string(), finishReason: FinishReason, cause: z.string().optional() });
+export const DeliveryResult = z.object({ turnId: z.string(), finishReason: FinishReason, cause: z.string().optional(), effectsRefused: z.int().optional() });
 
 /** Turns of webhooks that run at once; the agents have limits of their own beside it. */
 export const deliveryLimits = { concurrency: 64, maxAttempts: 5 };
@@ -99,9 +100,14 @@ export function createRunDelivery(deps: {
             settle: (ended) => {
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;
-              const { turnId, finishReason, failure } = ended;
-              const result = { turnId, finishReason, ...(failure !== undefined && { cause: failure.cause ?? failure.message }) };
-              if (failure === undefined) return { state: 'done', result };
+              const { turnId, finishReason, failure, effectsRefused } = ended;
+              const refused = effectsRefused === undefined ? {} : { effectsRefused };
+              const result = { turnId, finishReason, ...refused, ...(failure !== undefined && { cause: failure.cause ?? failure.message }) };
+              if (failure === undefined) {
+                if (effectsRefused === undefined) return { state: 'done', result };
+                alert = messageAbout(item, work, 'refused', `completed, ${refusedEffects(effectsRefused)}.`, deps.clock.now());
+                return { state: 'done', result, alongside: { inbox: [alert] } };
+              }
               if (failure.transient)
                 alert = alertOf(item, work, `failed after waiting for its model provider: ${failure.cause ?? failure.message}`, deps.clock.now());
               const alongside = alert === undefined ? {} : { alongside: { inbox: [alert] } };
@@ -145,11 +151,15 @@ function messageOf({ mappingId, message, template }: DeliveryWork) {
 }
 
 /** Of a delivery that was accepted and not done. */
-function alertOf({ key }: WorkItem, { mappingId, target }: DeliveryWork, what: string, atMs: number): InboxMessage {
-  const text = `Webhook delivery ${key} (mapping "${mappingId}") ${what}. Next step: \`gatehouse webhooks replay ${key}\` runs it again.`;
+function alertOf(item: WorkItem, work: DeliveryWork, what: string, atMs: number): InboxMessage {
+  return messageAbout(item, work, 'failed', `${what}. Next step: \`gatehouse webhooks replay ${item.key}\` runs it again.`, atMs);
+}
+
+function messageAbout({ key }: WorkItem, { mappingId, target }: DeliveryWork, end: 'failed' | 'refused', what: string, atMs: number): InboxMessage {
+  const text = `Webhook delivery ${key} (mapping "${mappingId}") ${what}`;
   return {
     id: newId('in'),
-    opKey: `webhook:${key}:failed`,
+    opKey: `webhook:${key}:${end}`,
     digest: hash('sha256', text),
     source: 'webhook',
     agentId: target.agentId,
