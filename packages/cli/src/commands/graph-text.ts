@@ -85,7 +85,12 @@ function runState({ status, waitsForAnswer }: { readonly status: string; readonl
   return waitsForAnswer === true ? waitingForYou : status;
 }
 
-export function stateText({ status, waitsForAnswer, partial, effectsRefused }: Pick<NodeView, 'status' | 'waitsForAnswer' | 'partial' | 'effectsRefused'>): string {
+export function stateText({
+  status,
+  waitsForAnswer,
+  partial,
+  effectsRefused,
+}: Pick<NodeView, 'status' | 'waitsForAnswer' | 'partial' | 'effectsRefused'>): string {
   if (waitsForAnswer === true) return waitingForYou;
   return withRefusals(partial === true ? `${status}, in part` : status, effectsRefused);
 }

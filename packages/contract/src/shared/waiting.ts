@@ -11,7 +11,9 @@ export const FailureCause = z
 export const EffectsRefused = z
   .int()
   .min(1)
-  .describe('How many calls needed an approval and were not run, because they were denied, nobody decided in time, or `approvals.unattended` is `refuse`.');
+  .describe(
+    'How many calls needed an approval and were not run, because they were denied, nobody decided in time, or `approvals.unattended` is `refuse`.',
+  );
 
 /** What accepted work waits for, without using an attempt. */
 export const WorkWaiting = z

@@ -99,7 +99,11 @@ function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalReques
   const minutes = Math.floor(seconds / 60);
   if (seconds <= 0) return <Badge tone="bad">Its time is over</Badge>;
   return (
-    <span role="timer" className={seconds < 60 ? 'time-left bad-text' : 'time-left'} title={`Denied in ${duration(seconds)}, unless somebody decides`}>
+    <span
+      role="timer"
+      className={seconds < 60 ? 'time-left bad-text' : 'time-left'}
+      title={`Denied in ${duration(seconds)}, unless somebody decides`}
+    >
       {minutes >= 60 ? `${duration(seconds)} left` : minutes > 0 ? `${minutes}:${String(seconds % 60).padStart(2, '0')} left` : `${seconds} s left`}
     </span>
   );

@@ -39,7 +39,21 @@ export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClo
 }
 
 function RunRow({ run }: { readonly run: Run }) {
-  const { scheduledForMs, trigger, status, durationMs, deliveryStatus, errorKind, reason, cause, wakeGate, counters, executionId, waiting, effectsRefused } = run;
+  const {
+    scheduledForMs,
+    trigger,
+    status,
+    durationMs,
+    deliveryStatus,
+    errorKind,
+    reason,
+    cause,
+    wakeGate,
+    counters,
+    executionId,
+    waiting,
+    effectsRefused,
+  } = run;
   return (
     <li>
       <div className="facts-line">

@@ -130,8 +130,22 @@ export function DeliveryList({ mappings, onChanged }: { readonly mappings: reado
 }
 
 function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; readonly onReplay: () => void }) {
-  const { deliveryId, mapping, state, message, receivedAt, conversationRef, turnId, finishReason, errorKind, senderId, repeats, replayOf, waiting, effectsRefused } =
-    delivery;
+  const {
+    deliveryId,
+    mapping,
+    state,
+    message,
+    receivedAt,
+    conversationRef,
+    turnId,
+    finishReason,
+    errorKind,
+    senderId,
+    repeats,
+    replayOf,
+    waiting,
+    effectsRefused,
+  } = delivery;
   return (
     <details className="feed-entry">
       <summary>

@@ -75,7 +75,11 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     return isClosed(turn.conversationRef) ? `"${tool.name}" needs an approval, and the conversation is being cleared` : undefined;
   }
 
-  function requestOf(call: GatedCall, why: { readonly reason: string; readonly tainted: boolean }, what: { files: string; bytes: number }): NewRequest {
+  function requestOf(
+    call: GatedCall,
+    why: { readonly reason: string; readonly tainted: boolean },
+    what: { files: string; bytes: number },
+  ): NewRequest {
     const { tool, args, turn } = call;
     const { agentId, conversationRef, sessionKey, workspaceDir, origin, traceId } = turn;
     const left = leftTurnOf(turn);

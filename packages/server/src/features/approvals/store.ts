@@ -184,7 +184,11 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
     const ageMs = atMs - (decided.decidedAtMs ?? 0);
     if (decided.state === 'denied' && decided.reusable === 1 && ageMs < asking.denialCacheMs)
       return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
-    const isGranted = decided.turnJson === null && decided.grantState === 'open' && ageMs < asking.grantMs && (await tx.run(useGrant, { id: decided.id })).changes === 1;
+    const isGranted =
+      decided.turnJson === null &&
+      decided.grantState === 'open' &&
+      ageMs < asking.grantMs &&
+      (await tx.run(useGrant, { id: decided.id })).changes === 1;
     if (isGranted || (decided.state === 'approved' && decided.grantState === null && ageMs < asking.approvalCacheMs)) {
       const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: isGranted ? 'grant' : 'cache' });
       await appendAudit(tx, audit);
@@ -192,7 +196,8 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
     }
   }
   const waiting = await tx.get(pendingOf, { digest: request.digest });
-  if (waiting !== undefined && waiting.expiresAtMs > atMs) return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
+  if (waiting !== undefined && waiting.expiresAtMs > atMs)
+    return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
   if (waiting !== undefined) await expire(tx, waiting, atMs);
   const counts = await tx.get(countPending, { agentId: request.agentId, atMs });
   if ((counts?.own ?? 0) >= asking.bounds.perAgent) return { kind: 'full', limit: 'perAgent' };

@@ -62,7 +62,13 @@ const rules = [{ tools: ['write'], match: { path: 'ask/*' }, action: 'ask' as co
 const config = {
   approvals: { rules },
   webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}', sessionKey: 'one' }] },
-  agents: { default: full, worker: full, beating: { ...full, heartbeat: { enabled: true, intervalMs: 86_400_000 } }, refusing: { ...full, approvals: { unattended: 'refuse' as const } } } };
+  agents: {
+    default: { ...full, originTools: { webhook: ['bell'] } },
+    worker: full,
+    beating: { ...full, heartbeat: { enabled: true, intervalMs: 86_400_000 } },
+    refusing: { ...full, approvals: { unattended: 'refuse' as const } },
+  },
+};
 let homeDir: string;
 async function open(): Promise<void> {
   server = await startTestServer({ clock, tools: [page, bell], config, homeDir });
@@ -99,7 +105,12 @@ async function asked(count = 1) {
 let jobs = 0;
 async function startJob(message: string, agentId = 'default') {
   const name = `job ${(jobs += 1)}`;
-  await server.client.call('cron.add', { name, agentId, schedule: { kind: 'every', everyMs: 86_400_000 * 365 }, payload: { kind: 'agent_turn', message } });
+  await server.client.call('cron.add', {
+    name,
+    agentId,
+    schedule: { kind: 'every', everyMs: 86_400_000 * 365 },
+    payload: { kind: 'agent_turn', message },
+  });
   await server.client.call('cron.run', { jobName: name });
   return async () => (await server.client.call('cron.runs', { jobName: name })).runs[0];
 }
@@ -235,7 +246,10 @@ test('a file that changes while its call waits makes another call of it, which i
   expect(bells).toBe(0);
 });
 
-const stops: readonly (readonly [string, (about: { agentId: string; conversationRef: string; rootRunId: string; runId?: string }) => Promise<unknown>])[] = [
+const stops: readonly (readonly [
+  string,
+  (about: { agentId: string; conversationRef: string; rootRunId: string; runId?: string }) => Promise<unknown>,
+])[] = [
   ['run.kill', ({ rootRunId }) => server.client.call('run.kill', { rootRunId })],
   ['agents.suspend', ({ agentId }) => server.client.call('agents.suspend', { agentId })],
   ['session.reset', ({ conversationRef }) => server.client.call('session.reset', { conversationRef })],

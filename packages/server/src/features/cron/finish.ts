@@ -76,7 +76,15 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
   const ours = result.ours === true;
   const isTold = text !== '' && (ours || !silentToken.test(text));
   const isAsked = isDeliveryAsked(work);
-  const delivery = isAsked && isTold ? deliveryOf(work, policies.deliveryTarget, { text: effectsRefused === undefined ? text : `${text}\n\n(${refusedEffects(effectsRefused)})`, ours, clean: result.tainted === false }, deps) : undefined;
+  const delivery =
+    isAsked && isTold
+      ? deliveryOf(
+          work,
+          policies.deliveryTarget,
+          { text: effectsRefused === undefined ? text : `${text}\n\n(${refusedEffects(effectsRefused)})`, ours, clean: result.tainted === false },
+          deps,
+        )
+      : undefined;
   const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isTold && result.status === 'completed';
   return {
     end: {
@@ -93,7 +101,10 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
     dependency: result.dependency ?? 'neutral',
     defaultMaxErrors: deps.defaultMaxErrors,
     // Whoever made the job is told of an outage that was longer than its run could wait.
-    ...(delivery ?? (result.dependency === 'dependency_error' || result.givenUp === true || effectsRefused !== undefined ? { inbox: alertOf(work, result, deps) } : {})),
+    ...(delivery ??
+      (result.dependency === 'dependency_error' || result.givenUp === true || effectsRefused !== undefined
+        ? { inbox: alertOf(work, result, deps) }
+        : {})),
     ...(excerpt && {
       systemEvent: eventOf(work, {
         text: `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`,

@@ -1,11 +1,4 @@
-import {
-  CronCounter,
-  CronGateVerdict,
-  type CronPolicies,
-  CronPolicies as CronPoliciesSchema,
-  type CronRun,
-  type Params,
-} from '@gatehouse/contract';
+import { CronCounter, CronGateVerdict, type CronPolicies, CronPolicies as CronPoliciesSchema, type CronRun, type Params } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
@@ -169,10 +162,11 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       authoredOnly(job);
       await admit(job.row.agentId);
       const audit = audited(call, 'cron.remove', 'destructive', job.row.id);
+      const open = (await db.read(listRuns, { jobId: job.row.id, limit: 100 })).filter(({ terminalAtMs }) => terminalAtMs === null);
       await db.write(removeJob, { id: job.row.id, agentId: job.row.agentId, name: job.row.name, audit });
       announceAudit(bus, audit);
-      // A run that waited has nothing to wait for any more.
-      if (job.row.activeExecutionId !== null) await deps.endWaits(rootRunId(job.row.activeExecutionId));
+      // Runs that waited have nothing to wait for any more.
+      for (const { executionId } of open) await deps.endWaits(rootRunId(executionId));
       deps.poke();
       return { jobName: job.row.name, removed: true as const };
     },

@@ -74,7 +74,17 @@ interface Held {
 
 /** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
 export function createDurable(deps: DurableDeps): Durable {
-  const { db, clock, log, bootId, endWork, maxWaitMs = 24 * 60 * 60_000, isSuspended = () => false, isHeld = () => false, onClaimEnd = () => {} } = deps;
+  const {
+    db,
+    clock,
+    log,
+    bootId,
+    endWork,
+    maxWaitMs = 24 * 60 * 60_000,
+    isSuspended = () => false,
+    isHeld = () => false,
+    onClaimEnd = () => {},
+  } = deps;
   const kinds = new Map<string, Kind>();
   const held = new Map<string, Held>();
   let isStarted = false;

@@ -572,4 +572,15 @@ export async function findWork(tx: Tx, input: { readonly kind: string; readonly 
   return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
 }
 
-export const durableOperations = [returnWork, suspendWork, resumeWork, endWaitingWork, claimWork, renewWork, takeOverWork, releaseWork, nextWorkAt, pruneWork];
+export const durableOperations = [
+  returnWork,
+  suspendWork,
+  resumeWork,
+  endWaitingWork,
+  claimWork,
+  renewWork,
+  takeOverWork,
+  releaseWork,
+  nextWorkAt,
+  pruneWork,
+];

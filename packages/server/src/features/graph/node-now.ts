@@ -36,7 +36,8 @@ export interface NodeNow {
 }
 
 export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
-  const { state, attempt, runId, output, error, cause, effectsRefused, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = row;
+  const { state, attempt, runId, output, error, cause, effectsRefused, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } =
+    row;
   return {
     spec,
     state,

@@ -31,12 +31,7 @@ export function waiting(live: LiveGraph | undefined): { waitsForAnswer?: true } 
 }
 
 /** How a graph stands: its rows, and what only the process that runs it knows; causes of failures for owners. */
-export function graphView(
-  { row, nodes }: FoundGraph,
-  live: LiveGraph | undefined,
-  waiting: readonly WaitingRun[],
-  isOwner: boolean,
-): GraphView {
+export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefined, waiting: readonly WaitingRun[], isOwner: boolean): GraphView {
   const spec = specOf(row);
   const types = new Map(spec.nodes.map(({ id, work }) => [id, work?.type]));
   // A graph that was loaded and not started has no rows of nodes.
@@ -64,13 +59,7 @@ export function graphView(
   };
 }
 
-function nodeView(
-  node: NodeRow,
-  type: NodeView['type_id'],
-  live: LiveGraph | undefined,
-  waits: readonly WaitingRun[],
-  isOwner: boolean,
-): NodeView {
+function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | undefined, waits: readonly WaitingRun[], isOwner: boolean): NodeView {
   const [wait] = waits.filter(({ nodeId }) => nodeId === node.nodeId);
   const now = live?.nodes.get(node.nodeId);
   const runId = now?.runId ?? node.runId;

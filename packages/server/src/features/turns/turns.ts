@@ -250,7 +250,9 @@ export function createTurns(deps: TurnsDeps): Turns {
     refuseAfterCrashes();
     const agent = deps.agents.usable(target.agentId, call);
     const delegated = origin === 'subagent' || origin === 'graph';
-    return inLane({ target, agent, kept: true, delegated, workId }, call, (admitted) => run(admitted, () => deps.agents.usable(target.agentId, call)));
+    return inLane({ target, agent, kept: true, delegated, workId }, call, (admitted) =>
+      run(admitted, () => deps.agents.usable(target.agentId, call)),
+    );
   }
 
   async function converseDurably(turn: DurableTurn, agent: Agent, admitted: Admitted): Promise<DurableOutcome> {

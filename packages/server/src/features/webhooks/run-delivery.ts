@@ -29,7 +29,12 @@ const DeliveryWork = z.strictObject({
 export type DeliveryWork = z.input<typeof DeliveryWork>;
 
 /** What the work is settled with. */
-export const DeliveryResult = z.object({ turnId: z.string(), finishReason: FinishReason, cause: z.string().optional(), effectsRefused: z.int().optional() });
+export const DeliveryResult = z.object({
+  turnId: z.string(),
+  finishReason: FinishReason,
+  cause: z.string().optional(),
+  effectsRefused: z.int().optional(),
+});
 
 /** Turns of webhooks that run at once; the agents have limits of their own beside it. */
 export const deliveryLimits = { concurrency: 64, maxAttempts: 5 };
