@@ -8,7 +8,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import { newId } from '../../kernel/ids.ts';
-import { viewOfWaitJson } from '../durable/view.ts';
+import { viewOfWaitJson } from '../../runtime/waiting-view.ts';
 import { parseJson } from '../../kernel/json.ts';
 import type { AgentsApi } from '../agents/api.ts';
 import { dueTime } from './claim.ts';

@@ -1,6 +1,6 @@
 import type { ResultInput } from '@gatehouse/contract';
 import { headOf } from '../../kernel/cut-text.ts';
-import { viewOfWait } from '../durable/view.ts';
+import { viewOfWait } from '../../runtime/waiting-view.ts';
 import type { WaitingRun } from '../subagents/api.ts';
 import { isOver } from './barrier.ts';
 import type { LiveGraph } from './live-graph.ts';

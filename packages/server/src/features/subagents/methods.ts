@@ -5,7 +5,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { AuditRow } from '../../kernel/db/audit.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { Waiting } from '../durable/api.ts';
-import { viewOfWait } from '../durable/view.ts';
+import { viewOfWait } from '../../runtime/waiting-view.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';

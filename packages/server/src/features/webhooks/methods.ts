@@ -10,7 +10,7 @@ import type { Deliver } from './deliver.ts';
 import { readOffThread } from './delivery-reader.ts';
 import { wantsPath, wantsSource } from './match.ts';
 import { isEnabled, type Rule } from './rules.ts';
-import { viewOfWaitJson } from '../durable/view.ts';
+import { viewOfWaitJson } from '../../runtime/waiting-view.ts';
 import { DeliveryResult } from './run-delivery.ts';
 import { digestBody } from './signature.ts';
 import { countDeliveries, findDelivery, keptMs, listDeliveries, type Listed } from './store.ts';
