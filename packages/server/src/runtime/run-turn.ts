@@ -85,6 +85,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     /** What came since the last finished step. */
     let steers: { readonly ids: readonly string[]; readonly messages: readonly ModelMessage[] } | undefined;
     const { ledger } = input;
+    /** Whether anything came from the provider, or a tool ran, since the turn began or was resumed: its time-out begins there. */
+    let hasActed = ledger?.past?.begun !== undefined;
     if (ledger?.past !== undefined) {
       if (ledger.past.begun !== undefined && (await finishBegun(ledger, ledger.past.begun)) === 'waits') return turnEnds.stop;
       messages = [...messages, ...progress.added];
@@ -160,13 +162,14 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         answer = result;
         progress.model = model;
       } catch (error) {
+        hasActed ||= error instanceof ModelError && hasReceived(error);
         if (isTooLong(error) && overflows < maxOverflows && mayShorten(messages)) {
           overflows += 1;
           continue;
         }
         if (error instanceof ModelError && error.partial !== undefined) addText(progress, error.partial.text);
         logFailure(input, error);
-        const isSilent = progress.steps === 1 && !(error instanceof ModelError && error.partial !== undefined);
+        const isSilent = !hasActed;
         hung = stop.cause === 'timeout' && isSilent;
         return endOfFailedCall(error, { stopped: stop.cause, isSilent });
       } finally {
@@ -174,6 +177,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         isSettled = true;
         reservation?.settle(progress.calls.slice(callsBefore));
       }
+      hasActed = true;
       if (answer.thinking !== undefined) progress.thinking.push(...answer.thinking);
       const isAnswer = answer.toolCalls.length === 0 || options?.toolChoice === 'none';
       if (isAnswer || answer.finish === 'length' || answer.finish === 'content_filter') {
@@ -313,6 +317,9 @@ const admitting = ({ agentId, agent, call, models }: TurnInput) => ({
 function isTooLong(error: unknown): boolean {
   return error instanceof ModelError && error.partial === undefined && (error.kind === 'context_length' || error.status === 413);
 }
+
+/** Whether a part of an answer came: text, or reasoning and tool calls, which show as output only. */
+const hasReceived = ({ partial, usage }: ModelError): boolean => partial !== undefined || (usage?.output ?? 0) > 0;
 
 /** An owner waits for the answer: what was refused lately is tried again for them. */
 const isExplicit = ({ origin, ledger, call }: TurnInput): boolean =>

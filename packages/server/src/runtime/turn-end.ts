@@ -92,7 +92,7 @@ export const modelVerdicts: Readonly<Record<ModelErrorKind, Verdict>> = {
 export interface FailedCall {
   /** Why the turn itself was stopped, if it was. */
   readonly stopped: TurnStop['cause'];
-  /** The first call of the turn failed before anything came: a provider that hangs, rather than a turn that takes too long. */
+  /** Nothing came from the provider, and no tool ran, since the turn began or was resumed: a provider that hangs, rather than a turn that takes too long. */
   readonly isSilent: boolean;
 }
 

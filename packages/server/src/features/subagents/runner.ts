@@ -8,7 +8,7 @@ import { newId, newTraceId } from '../../kernel/ids.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
 import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../durable/api.ts';
-import type { TurnsApi } from '../turns/api.ts';
+import type { TurnOutcome, TurnsApi } from '../turns/api.ts';
 import type { Accepted, RunAcceptance, RunBegin } from './acceptance.ts';
 import type { RunEnding } from './api.ts';
 import { conclude, type ConcludeDeps, failure, overTime } from './conclude.ts';
@@ -52,6 +52,10 @@ const passing: ReadonlySet<string> = new Set(['rate_limited', 'unavailable', 'co
 const retryMs = ({ attempts }: WorkItem) => 1000 * 2 ** attempts;
 const queueTimeout = 'No place became free in time (`security.agentToAgent.subagentContext.queueTimeoutMs`)';
 const authorityGone = 'The token that asked for it is gone, or may not use the agent any more';
+/** The turn ends in time and knows whether its provider is at fault; the watchdog ends what does not get that far. */
+const watchdogGraceMs = 30_000;
+/** The run took too long for reasons of its own: its provider answered, or a tool ran. */
+const isOverTime = ({ failure: failed }: TurnOutcome): boolean => failed?.kind === 'timeout' && !failed.transient;
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
 
 export interface Runner {
@@ -145,7 +149,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     const beginning = begin(begun, atMs, row.startedAtMs !== null, item, live);
     beginning.catch(() => {});
     const options = readOptions(row.optionsJson);
-    const cancelWatchdog = clock.after(options.timeoutMs, () => live.stop('watchdog'));
+    const cancelWatchdog = clock.after(options.timeoutMs + watchdogGraceMs, () => live.stop('watchdog'));
     try {
       return await runTurn(begun, options, item, live, signal);
     } catch (error) {
@@ -189,8 +193,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         target: { ref: row.conversationRef, sessionKey: row.sessionKey, agentId: row.agentId, principalId: row.principalId },
         message: options.message,
         ...(model !== undefined && { model }),
-        // The watchdog is earlier: it is the one that says why.
-        timeoutMs: options.timeoutMs + 30_000,
+        timeoutMs: options.timeoutMs,
         maxSteps: options.maxSteps,
         rootRunId: row.rootRunId,
         run: { runId: row.id, leaseId: row.leaseId, depth: row.depth },
@@ -201,9 +204,9 @@ export function createRunner(deps: RunnerDeps): Runner {
         operation: 'subagent',
         steering: live,
         settle: async (told, result) => {
-          const stopped = live.stopped === 'watchdog' ? 'watchdog' : undefined;
           const wait = live.stopped === undefined ? deps.durable.waitFor(item, told) : undefined;
           if (wait !== undefined) return wait;
+          const stopped = live.stopped === 'watchdog' || isOverTime(told) ? 'watchdog' : undefined;
           const runEnd = await conclude(deps, row, { outcome: told, result, stopped }, { identity, signal });
           return {
             state: runEnd.state === 'completed' ? 'done' : 'failed',

@@ -79,6 +79,8 @@ test('the watchdog ends what takes too long, and the queue what waits too long',
       security: { agentToAgent: { subagentContext: { maxChildrenPerAgent: 1, queueTimeoutMs: 5_000, maxRunTimeoutMs: 20_000 } } },
     },
   });
+  // It has acted: what takes too long is the run.
+  server.provider.queue({ toolCalls: [{ id: 'c1', name: 'read', arguments: '{"path":"x"}' }] });
   server.provider.setAnswer(() => ({ hang: true }));
   const first = await server.client.call('session.spawn', { task: 'stuck' });
   const second = await server.client.call('session.spawn', { task: 'waits' });
@@ -89,6 +91,25 @@ test('the watchdog ends what takes too long, and the queue what waits too long',
   expect((await status(first.runId)).status).toBe('running');
   await expect.poll(async () => (clock.advance(2_000), (await status(first.runId)).status), { timeout: 10_000 }).toBe('failed');
   expect(await status(first.runId)).toMatchObject({ completion: { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout' } });
+});
+
+test('a run whose provider sends nothing until its time is over waits for the provider', async () => {
+  const clock = createStepClock();
+  await using server = await startTestServer({
+    clock,
+    config: {
+      agents: { default: { model: 'mock/mock-fast', modelTimeoutMs: 600_000 } },
+      security: { agentToAgent: { subagentContext: { maxRunTimeoutMs: 20_000 } } },
+    },
+  });
+  server.provider.setAnswer(() => ({ hang: true }));
+  const silent = await server.client.call('session.spawn', { task: 'silent' });
+  const status = (runId: string) => server.client.call('session.run_status', { runId });
+  // It is asked again and again.
+  await expect.poll(() => (clock.advance(1_000), server.provider.served()), { timeout: 10_000, interval: 5 }).toBeGreaterThanOrEqual(3);
+  expect(await status(silent.runId)).toMatchObject({ status: 'running' });
+  server.provider.setAnswer(() => ({ text: 'Done.' }));
+  await expect.poll(async () => (clock.advance(1_000), (await status(silent.runId)).status), { timeout: 10_000, interval: 5 }).toBe('completed');
 });
 
 test('a run that nothing ends any more is ended by the sweep, and told', async () => {
