@@ -6,11 +6,15 @@ import { inboxDeliver } from './features/inbox/store.ts';
 import type { SendIntake, SendProgress } from './features/session-send/api.ts';
 import { answerKey, sendKind } from './features/session-send/exchange.ts';
 import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from './features/session-send/store.ts';
+import { readConversation } from './features/sessions/store.ts';
 import { abandonTurn, findDurableTurn } from './features/turns/ledger-store.ts';
+import { AppError } from './kernel/app-error.ts';
 import { operation, type Tx } from './kernel/db/operation.ts';
 
 /** A message to another conversation with the work that brings it there: what the answer of `session.send` promises. */
-export const acceptSend = operation('sessionSend.accept', async (tx, { send, work }: SendIntake): Promise<void> => {
+export const acceptSend = operation('sessionSend.accept', async (tx, { send, work, isStarting }: SendIntake): Promise<void> => {
+  // Deleted since it was looked up: a turn would bring it back.
+  if (!isStarting && (await readConversation(tx, send.toRef)) === undefined) throw new AppError('not_found', 'Conversation not found');
   await addSend(tx, send);
   await acceptWork(tx, work);
 });

@@ -5,6 +5,7 @@ import { limitsFor } from './features/shell/config.ts';
 import { maskedInside, workspaceInside, workspaceMounts } from './features/shell/workspace-mounts.ts';
 import { findChild } from './features/subagents/child-store.ts';
 import { boundsOf, readOptions } from './features/subagents/options.ts';
+import { isEnded } from './features/subagents/row.ts';
 import { systemClock } from './kernel/clock.ts';
 import { beginScript, endScript } from './orchestrate-work.ts';
 import { acceptSend, failSendWork } from './send-work.ts';
@@ -26,9 +27,10 @@ export function createTalk({ options, ...deps }: TeamsDeps) {
         const run = await db.read(findChild, about);
         if (run === undefined) return undefined;
         const { conversationRef: ref, sessionKey, agentId, principalId } = run;
-        return { ref, sessionKey, agentId, principalId, bounds: boundsOf(readOptions(run.optionsJson)) };
+        return { ref, sessionKey, agentId, principalId, isStarting: !isEnded(run), bounds: boundsOf(readOptions(run.optionsJson)) };
       },
     }),
+    isPending: deps.sessions.isPending,
     ownOf: deps.sessions.own,
   });
   const orchestrate = createOrchestrate({

@@ -70,4 +70,6 @@ export interface SendProgress {
 export interface SendIntake {
   readonly send: SendRow;
   readonly work: NewWork;
+  /** The first turn of the conversation has not ended, so that it may have no row yet. Any other without a row was deleted since it was looked up. */
+  readonly isStarting: boolean;
 }

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import type { Client } from '@gatehouse/client';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -127,6 +128,26 @@ describe('a token', () => {
     expect(await second).toBe('unavailable');
     await expect(ada.call('session.history', { conversationRef })).rejects.toMatchObject({ code: 'not_found' });
     expect(server.provider.requests.some(({ body }) => lastMessage(body).content === 'Two')).toBe(false);
+  });
+
+  test('sends nothing into a conversation that is deleted between its look-up and its acceptance', async () => {
+    const conversationRef = await begin(ada, 'gone');
+    const asked = server.provider.requests.length;
+    // Writes queue up behind this one, in their order; reads do not.
+    const blocker = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'));
+    blocker.exec('BEGIN IMMEDIATE');
+    const deleted = server.client.call('session.delete', { conversationRef });
+    for (let n = 0; n < 10; n += 1) await ada.call('session.status', { conversationRef });
+    const sent = ada.call('session.send', { conversationRef, text: 'Too late.' }).catch(({ code }: { code: string }) => code);
+    for (let n = 0; n < 10; n += 1) await ada.call('session.status', { conversationRef });
+    blocker.exec('COMMIT');
+    blocker.close();
+    expect(await deleted).toMatchObject({ deleted: true });
+    expect(await sent).toBe('not_found');
+    // Whatever had been accepted would run before it.
+    await begin(ada, 'later');
+    expect(server.provider.requests.length).toBe(asked + 1);
+    await expect(ada.call('session.status', { conversationRef })).rejects.toMatchObject({ code: 'not_found' });
   });
 
   test('learns nothing of conversations of others; an admin reaches them, and their owner is told', async () => {

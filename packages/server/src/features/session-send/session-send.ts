@@ -23,6 +23,8 @@ export interface SendTarget {
   readonly principalId: string;
   /** Of a sub-agent: what bounds it beside the policy of its agent. */
   readonly bounds?: ToolBounds | undefined;
+  /** Of a sub-agent: its run has not ended. */
+  readonly isStarting?: boolean;
 }
 
 type Sender = Pick<SendTarget, 'ref' | 'sessionKey' | 'agentId'>;
@@ -35,6 +37,8 @@ export interface SessionSendDeps extends Omit<AnswerDeps, 'waiting' | 'wake' | '
   readonly acceptSend: Operation<SendIntake, void>;
   /** A conversation within reach of the caller, of an agent also a sub-agent that its conversation asked for; else `not_found`. */
   readonly findTarget: (address: ConversationAddress, call: CallContext) => Promise<SendTarget>;
+  /** Whether a turn of the conversation runs or waits. */
+  readonly isPending: (ref: string) => boolean;
   /** The own conversation of a token with an agent. */
   readonly ownOf: (agentId: string, call: CallContext) => Sender;
 }
@@ -96,7 +100,8 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
       : undefined;
     const startedMs = clock.monotonic();
     try {
-      await db.write(deps.acceptSend, { send: row, work: workOf(row, 0, row.createdAtMs) });
+      const isStarting = target.isStarting === true || deps.isPending(target.ref);
+      await db.write(deps.acceptSend, { send: row, work: workOf(row, 0, row.createdAtMs), isStarting });
     } catch (error) {
       waiter?.leave();
       throw error;

@@ -17,6 +17,8 @@ export interface SessionsApi {
   target(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
   /** A stored conversation within reach; `not_found` else. */
   existing(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
+  /** Whether a turn of the conversation runs or waits; it may have no row yet. */
+  isPending(ref: string): boolean;
   /** The conversation that a token has with an agent when it names none. */
   own(agentId: string, call: CallContext): Omit<ConversationTarget, 'principalId'>;
   /** A page of what user and assistant said, oldest first; of the caller's own conversation, which may be empty, when none is named. */

@@ -27,6 +27,10 @@ export class PendingConversations {
     };
   }
 
+  has(ref: string): boolean {
+    return this.#entered.has(ref);
+  }
+
   /** The conversation of a reference as its row would be before the first message. */
   find(ref: string, reach: Reach): ConversationRow | undefined {
     const entry = this.#entered.get(ref);

@@ -44,6 +44,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       const { ref, sessionKey, agentId, principalId } = await addressing.existing(address, call);
       return { ref, sessionKey, agentId, principalId };
     },
+    isPending: (ref) => pending.has(ref),
     own: (agentId, call) => addressing.keyOf({ agentId }, call),
     said: reading.said,
   };
