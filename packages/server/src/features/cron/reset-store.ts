@@ -154,25 +154,56 @@ const insertIntent = query<IntentRow>(({ db, p }) =>
   }),
 );
 
+/** Digest of what the end of a run leaves alone: the jobs as they were made, and which occurrences there are. */
+async function identityOf(tx: Tx, target: ResetTarget, agentId: string): Promise<string> {
+  const digest = createHash('sha256');
+  for (const part of partsOf[target]) {
+    const rows = await tx.build<object>((db) =>
+      part === 'store'
+        ? db
+            .selectFrom('cron_job')
+            .select(['id', 'name', 'principal_id', 'token_id', 'schedule_json', 'payload_json', 'policies_json'])
+            .where('agent_id', '=', agentId)
+            .orderBy('id')
+        : db.selectFrom('cron_occurrence').select('execution_id').where('agent_id', '=', agentId).orderBy('seq'),
+    );
+    digest.update(JSON.stringify(rows));
+  }
+  return digest.digest('hex');
+}
+
+function refuseStale(target: ResetTarget, before: Digests, expected: Digests): void {
+  const param = partsOf[target].find((part) => before[part] !== expected[part]);
+  if (param !== undefined) throw new AppError('conflict', `expectedDigests.${param}: it changed in between`, { param: `expectedDigests.${param}` });
+}
+
+type Comparison = Pick<ResetRequest, 'agentId' | 'target' | 'expected'>;
+
+/** Before a reset waits for what runs, whose end changes the digests: `conflict` when they differ already. Returns what `prepareReset` compares then. */
+export const compareReset = operation('cron.compareReset', async (tx, { agentId, target, expected }: Comparison): Promise<string> => {
+  refuseStale(target, await digestsOf(tx, target, agentId), expected);
+  return identityOf(tx, target, agentId);
+});
+
 export interface ResetRequest {
   readonly agentId: string;
   readonly operationId: string;
   readonly target: ResetTarget;
   readonly expected: Digests;
+  /** From `compareReset`, when runs ended since. */
+  readonly identity?: string;
   readonly atMs: number;
   readonly audit: AuditRow;
 }
 
-/** Phase one: the comparison and the decision, in one commit. `conflict` when a digest differs or another reset has not ended, `precondition_failed` while something runs. */
-export const prepareReset = operation('cron.prepareReset', async (tx, request: ResetRequest): Promise<void> => {
-  const { agentId, operationId, target, expected, atMs, audit } = request;
+/** Phase one: the comparison and the decision, in one commit; returns the digests before the reset. `conflict` when a digest differs or another reset has not ended, `precondition_failed` while something runs. */
+export const prepareReset = operation('cron.prepareReset', async (tx, request: ResetRequest): Promise<Digests> => {
+  const { agentId, operationId, target, expected, identity, atMs, audit } = request;
   const present = await tx.get(intentOf, { agentId });
   if (present !== undefined && isValid(present)) throw new AppError('conflict', `Another reset has not ended: ${present.operationId}`);
   if ((await countRunningOf(tx, agentId)) > 0) throw new AppError('precondition_failed', `Jobs of agent ${agentId} run at the moment`);
   const before = await digestsOf(tx, target, agentId);
-  const stale = partsOf[target].filter((part) => before[part] !== expected[part]);
-  if (stale.length > 0)
-    throw new AppError('conflict', `expectedDigests.${stale[0] ?? ''}: it changed in between`, { param: `expectedDigests.${stale[0] ?? ''}` });
+  if (identity === undefined || identity !== (await identityOf(tx, target, agentId))) refuseStale(target, before, expected);
   await tx.run(dropIntent, { agentId });
   await tx.run(insertIntent, {
     agentId,
@@ -184,6 +215,7 @@ export const prepareReset = operation('cron.prepareReset', async (tx, request: R
     createdAtMs: atMs,
   });
   await appendAudit(tx, audit);
+  return before;
 });
 
 const setPhase = query<{ agentId: string; phase: string; afterJson: string | null }>(({ db, p }) =>
@@ -275,4 +307,4 @@ export const openIntents = operation('cron.intents', async (tx): Promise<{ agent
   (await tx.all(allIntents, {})).map((row) => ({ agentId: row.agentId, isValid: isValid(row) })),
 );
 
-export const cronResetOperations = [readStatus, prepareReset, advanceReset, openIntents];
+export const cronResetOperations = [readStatus, compareReset, prepareReset, advanceReset, openIntents];

@@ -116,6 +116,33 @@ test('a reset waits for what runs, and for something that does not end it change
   expect(await resetAll(server)).toMatchObject({ state: 'active', reactivated: true });
 });
 
+test.each(['ledger', 'all'] as const)('a reset of %s that waits for a job takes place when the job has ended', async (target) => {
+  const server = await start();
+  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 200 }));
+  const { call } = server.client;
+  await call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
+  await call('cron.run', { jobName: 'slow' });
+  await expect.poll(() => server.provider.requests.length).toBe(1);
+  const { store, ledger } = await call('cron.status', {});
+  const digests = { store: store.digest, ledger: ledger.digest };
+  const expectedDigests = target === 'all' ? digests : { ledger: digests.ledger };
+  await call('cron.add', { name: 'bell', schedule: hourly, payload: bell });
+  const early = call('cron.reset', { target, expectedDigests, confirmed: true });
+  // Something else than the end of a job has changed: refused before the wait.
+  if (target !== 'ledger') {
+    await expect(early).rejects.toMatchObject({ code: 'conflict' });
+    expect((await call('cron.status', {})).lastError).toMatchObject({ code: 'digest_mismatch' });
+  }
+  const now = await call('cron.status', {});
+  const seen = { store: now.store.digest, ledger: now.ledger.digest };
+  const waiting =
+    target === 'ledger' ? early : call('cron.reset', { target, expectedDigests: target === 'all' ? seen : { store: seen.store }, confirmed: true });
+  let result: Awaited<typeof early> | undefined;
+  void waiting.then((given) => (result = given));
+  await expect.poll(() => (server.clock.advance(500), result), { timeout: 5_000 }).toMatchObject({ state: 'active', reactivated: true });
+  expect((await call('cron.status', {})).jobCount).toBe(target === 'ledger' ? 2 : 0);
+});
+
 test('the digests that a reset returns are those that the next one asks for', async () => {
   const server = await start({ config: { scheduler: {} }, cron: { builtIn: { memoryLifecycle: { enabled: true } } } });
   await server.client.call('cron.add', { name: 'bell', schedule: hourly, payload: bell });

@@ -1,13 +1,14 @@
 import type { Params, ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
+import type { AuditRow } from '../../kernel/db/audit.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
 import { countRunning } from './occurrence-store.ts';
-import { advanceReset, type Digests, partsOf, prepareReset, readStatus } from './reset-store.ts';
+import { advanceReset, compareReset, type Digests, partsOf, prepareReset, readStatus, type ResetRequest } from './reset-store.ts';
 import type { States } from './states.ts';
 
 export interface ResetDeps {
@@ -30,7 +31,10 @@ const lookMs = 500;
 export function createReset(deps: ResetDeps) {
   const { db, bus, clock, bootId, states } = deps;
 
-  async function drain(agentId: string, signal: AbortSignal): Promise<void> {
+  /** Waits for what runs. Returns what must not have changed meanwhile but by the ends of runs; undefined when nothing ran. */
+  async function drain(agentId: string, about: Pick<ResetRequest, 'target' | 'expected'>, signal: AbortSignal): Promise<string | undefined> {
+    if ((await db.read(countRunning, { agentId })) === 0) return undefined;
+    const identity = await db.write(compareReset, { ...about, agentId });
     const untilMs = clock.now() + drainMs;
     while ((await db.read(countRunning, { agentId })) > 0) {
       signal.throwIfAborted();
@@ -42,6 +46,7 @@ export function createReset(deps: ResetDeps) {
       clock.after(lookMs, waited.resolve);
       await waited.promise;
     }
+    return identity;
   }
 
   /** From whichever phase is recorded to the end. */
@@ -54,13 +59,23 @@ export function createReset(deps: ResetDeps) {
     if (!states.enterMaintenance(agentId)) throw new AppError('conflict', `The schedule of agent ${agentId} is being emptied already`);
     let repaired = false;
     try {
-      await drain(agentId, call.signal);
-      const operationId = newId('co');
-      const atMs = clock.now();
-      const audit = auditRow(call, atMs, { actionType: 'cron.reset', classification: 'destructive', target: agentId, metadata: { part: target } });
+      let audit: AuditRow;
       const expected: Digests = Object.fromEntries(partsOf[target].map((part) => [part, expectedDigests[part] ?? null]));
+      const operationId = newId('co');
+      let beforeDigests: Digests;
       try {
-        await db.write(prepareReset, { agentId, operationId, target, expected, atMs, audit });
+        const identity = await drain(agentId, { target, expected }, call.signal);
+        const atMs = clock.now();
+        audit = auditRow(call, atMs, { actionType: 'cron.reset', classification: 'destructive', target: agentId, metadata: { part: target } });
+        beforeDigests = await db.write(prepareReset, {
+          agentId,
+          operationId,
+          target,
+          expected,
+          ...(identity !== undefined && { identity }),
+          atMs,
+          audit,
+        });
       } catch (error) {
         if (error instanceof AppError && error.code === 'conflict')
           states.note(agentId, { code: error.details.param === undefined ? 'intent_present' : 'digest_mismatch', errorKind: 'precondition' });
@@ -79,7 +94,7 @@ export function createReset(deps: ResetDeps) {
         operationId,
         target,
         resolvedAgentId: agentId,
-        beforeDigests: expected,
+        beforeDigests,
         afterDigests: Object.fromEntries(partsOf[target].map((part) => [part, left[part].digest])),
         state,
         reactivated: former === 'active' && state === 'active',
