@@ -25,7 +25,7 @@ export function createDoors({ building, options, ground, scriptCalls, ...deps }:
   const { lifetime, metrics, traces, load, db } = ground;
   const { bus, clock, handlers, models, turns } = deps;
   const badResults = overrides.badResults ?? 'log';
-  let state: 'running' | 'draining' = 'running';
+  let state: 'starting' | 'running' | 'draining' = 'starting';
   const gateway = building.use(
     createGateway({
       ...deps,
@@ -90,6 +90,10 @@ export function createDoors({ building, options, ground, scriptCalls, ...deps }:
         }),
       );
       return address;
+    },
+    /** The start is over. */
+    ready(): void {
+      state = 'running';
     },
     drain(timeoutMs: number): Promise<void> {
       state = 'draining';

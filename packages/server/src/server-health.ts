@@ -7,7 +7,7 @@ export interface HealthDeps {
   readonly version: string;
   readonly clock: Clock;
   readonly models: Pick<Models, 'list' | 'states'>;
-  readonly state: () => 'running' | 'draining';
+  readonly state: () => 'starting' | 'running' | 'draining';
   /** Fails when the storage cannot be used. */
   readonly storage: () => Promise<DbStatus>;
   /** Why no new work is taken. */
@@ -41,6 +41,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
   const startedAt = clock.monotonic();
   return async () => {
     const storage = await deps.storage().catch(() => undefined);
+    const state = deps.state();
     const overload = deps.overload() !== undefined;
     const short = deps.shortage() !== undefined;
     const readOnly = storage?.state === 'read_only';
@@ -60,7 +61,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
     };
     const unwell = storage === undefined || readOnly || short || overload || deps.controlPlaneOnly || deps.programFault() !== undefined;
     return {
-      status: deps.state() === 'draining' ? 'draining' : unwell ? 'degraded' : 'ok',
+      status: state !== 'running' ? state : unwell ? 'degraded' : 'ok',
       version: deps.version,
       uptimeMs: Math.round(clock.monotonic() - startedAt),
       checks,

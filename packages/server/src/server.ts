@@ -504,6 +504,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   if (address !== null) lifetime.lock.announce(address);
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
+  doors.ready();
   return {
     address,
     discovery: models.describeDiscovery(),

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   linkSync,
   lstatSync,
@@ -304,4 +304,47 @@ describe('removal', () => {
     expect(readFileSync(join(outside, 'secret.txt'), 'utf8')).toBe('SECRET');
     expect(readdirSync(join(root, 'notes'))).toEqual(['deep']);
   });
+});
+
+it.runIf(process.platform === 'linux')('without a free descriptor everything is unavailable, nothing is missing, and nothing is left open', () => {
+  const code = `
+    import { openSync, closeSync, readdirSync } from 'node:fs';
+    import * as safe from ${JSON.stringify(new URL('safe-path.ts', import.meta.url).href)};
+    const root = process.argv[1];
+    const calls = {
+      openInside: () => safe.openInside(root, 'notes/a.txt'),
+      statInside: () => safe.statInside(root, 'notes/a.txt'),
+      readFileInside: () => safe.readFileInside(root, 'notes/a.txt', { maxBytes: 100 }),
+      writeFileInside: () => safe.writeFileInside(root, 'notes/b.txt', 'x', { maxBytes: 100 }),
+      draftInside: () => safe.draftInside(root),
+      listInside: () => safe.listInside(root, 'notes'),
+      listFolderInside: () => safe.listFolderInside(root, 'notes', 10),
+      entryInside: () => safe.entryInside(root, 'notes/a.txt'),
+      makeFoldersInside: () => safe.makeFoldersInside(root, ['notes/new']),
+      removeInside: () => safe.removeInside(root, 'notes/a.txt'),
+    };
+    // Loads what a first call loads.
+    await safe.readFileInside(root, 'notes/a.txt', { maxBytes: 100 });
+    const count = () => readdirSync('/proc/self/fd').length;
+    const before = count();
+    const said = {};
+    // The first descriptor is missing, then the second.
+    for (const spare of [0, 1])
+      for (const [name, call] of Object.entries(calls)) {
+        const held = [];
+        try { for (;;) held.push(openSync('/dev/null')); } catch {}
+        for (let n = 0; n < spare; n += 1) closeSync(held.pop());
+        const result = await call().then(() => 'done', (error) => error.code);
+        for (const fd of held) closeSync(fd);
+        (said[name] ??= []).push(result);
+      }
+    console.log(JSON.stringify({ said, left: count() - before }));
+  `;
+  const limited = ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, '--no-warnings', '--input-type=module', '-e', code, root];
+  const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' });
+  const { said, left } = JSON.parse(stdout === '' ? stderr : stdout) as { said: Record<string, string[]>; left: number };
+  for (const [name, results] of Object.entries(said)) expect([name, ...results]).toEqual([name, 'unavailable', 'unavailable']);
+  expect(Object.keys(said)).toHaveLength(10);
+  expect(left).toBe(0);
+  expect(readFileSync(join(root, 'notes', 'a.txt'), 'utf8')).toBe('inside');
 });

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, opendir, readdir, realpath, rename, unlink } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { AppError } from './app-error.ts';
+import { AppError, toAppError } from './app-error.ts';
+import { isOutOfDescriptors } from './descriptors.ts';
 
 const maxPathBytes = 1024;
 const maxNameBytes = 255;
@@ -117,10 +118,12 @@ const meansNotHere = new Set([
   'ENOTEMPTY',
 ]);
 
+/** Out of descriptors says nothing about the name: that is `unavailable`, never `not_found`. */
 export async function hidingWhy<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    if (isOutOfDescriptors(error)) throw toAppError(error);
     if (error instanceof Error && 'code' in error && typeof error.code === 'string' && meansNotHere.has(error.code)) throw notHere();
     throw error;
   }
@@ -344,6 +347,7 @@ export async function entryInside(root: string, relative: string): Promise<'file
     if (stat.isDirectory()) return 'directory';
     return stat.isFile() && stat.nlink === 1 ? 'file' : 'other';
   } catch (error) {
+    if (isOutOfDescriptors(error)) throw toAppError(error);
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'missing';
     if (error instanceof Error && 'code' in error && typeof error.code === 'string' && meansNotHere.has(error.code)) return 'other';
     if (error instanceof AppError && error.code === 'not_found') return 'other';

@@ -244,13 +244,6 @@ describe('a socket', () => {
   });
 });
 
-it('closes idle sockets with 1001 when the daemon stops', async () => {
-  const own = await startTestServer();
-  const socket = await openResponseSocket(own.url, own.token);
-  await own[Symbol.asyncDispose]();
-  expect([1001, 1006]).toContain(await socket.closed);
-});
-
 describe('what is kept of a response', () => {
   const get = (path: string) => fetch(`${server.url}/v1/responses/${path}`, { headers: { authorization: `Bearer ${server.token}` } });
 
