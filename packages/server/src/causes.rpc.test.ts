@@ -8,9 +8,9 @@ const said = expect.stringContaining(sentence);
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
-    provider: { answer: () => ({ status: 400, error: { message: sentence } }) },
+    provider: { answer: ({ body }) => ({ status: JSON.stringify(body).includes('DOWN') ? 500 : 400, error: { message: sentence } }) },
     config: {
-      agents: { default: { model: 'mock/mock-fast' } },
+      agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1000 } } },
       webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}' }] },
     },
   });
@@ -66,4 +66,26 @@ test('the owner is told why a job and a webhook failed, whether or not they wait
   const delivery = async () => (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === deliveryId);
   await expect.poll(async () => (await delivery())?.state).toBe('failed');
   expect((await delivery())?.cause).toEqual(said);
+});
+
+test('the owner is told why a turn failed, in its result and as the error of the chat; a token without admin only that its provider failed', async () => {
+  const ada = await server.as(['rpc', 'api']);
+  for (const { client, token, cause } of [
+    { client: server.client, token: server.token, cause: said },
+    { client: ada, token: ada.token, cause: undefined },
+  ]) {
+    const { failure } = await client.call('agent.execute', { message: 'DOWN' });
+    expect(failure).toMatchObject({ kind: 'server', message: expect.not.stringContaining(sentence) });
+    expect(failure?.cause).toEqual(cause);
+    for (const path of ['/api/chat', '/api/chat/stream']) {
+      const response = await fetch(`${server.url}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ message: 'DOWN' }),
+      });
+      const text = await response.text();
+      expect(text).toContain('The model provider failed');
+      expect(text.includes(sentence), `${path} ${cause === undefined ? 'without' : 'with'} admin`).toBe(cause !== undefined);
+    }
+  }
 });

@@ -3,6 +3,7 @@ import { method } from '../method.ts';
 import { operationTypes } from '../shared/agent-config.ts';
 import { AgentId, conversationAddress, conversationIdentity } from '../shared/session.ts';
 import { FinishReason, TokensUsed } from '../shared/turn.ts';
+import { FailureCause } from '../shared/waiting.ts';
 
 const executeParams = z.strictObject({ message: z.string().min(1), ...conversationAddress });
 const executeResult = z
@@ -20,7 +21,7 @@ const executeResult = z
     ...conversationIdentity,
     traceId: z.string(),
     failure: z
-      .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional() })
+      .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional(), cause: FailureCause.optional() })
       .optional()
       .describe('Why the turn did not do its work; absent when it did.'),
   })

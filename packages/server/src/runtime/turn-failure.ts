@@ -35,6 +35,14 @@ export interface TurnFailure {
 /** The part of a failure that every client may see. */
 export type PublicFailure = Pick<TurnFailure, 'message' | 'retryAfterMs'> & { readonly kind: string };
 
+/** The same with the provider's own sentence, for owners. */
+export type OwnersFailure = PublicFailure & Pick<TurnFailure, 'cause'>;
+
+/** What a client is told of a failure: owners (`*`, `admin`) why, too. */
+export function toFailureFor(failure: OwnersFailure, forOwner: boolean): OwnersFailure {
+  return { ...toPublicFailure(failure), ...(forOwner && failure.cause !== undefined && { cause: failure.cause }) };
+}
+
 export function toPublicFailure({ kind, message, retryAfterMs }: PublicFailure): PublicFailure {
   return { kind, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }

@@ -1,5 +1,5 @@
 import type { CallContext } from '../../kernel/call-context.ts';
-import type { PublicFailure } from '../../runtime/turn-failure.ts';
+import type { OwnersFailure } from '../../runtime/turn-failure.ts';
 import type { TurnOutcome, TurnRequest } from '../turns/api.ts';
 
 /** What a caller's `Idempotency-Key` stands for; kept for 24 h. `key` is unique for each principal. */
@@ -17,7 +17,8 @@ export interface ReceiptRow {
 
 /** What is kept of the outcome of a turn: enough to answer its request again. */
 export type KeptOutcome = Pick<TurnOutcome, 'finishReason' | 'text' | 'tokensUsed' | 'conversationRef' | 'sessionKey' | 'traceId'> & {
-  readonly failure?: PublicFailure;
+  /** Under a key without the provider's own sentence. */
+  readonly failure?: OwnersFailure;
 };
 
 /** A turn as one of the requests sees it that came under its key. */

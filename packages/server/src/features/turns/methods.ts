@@ -1,11 +1,11 @@
 import type { ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
-import { toPublicFailure } from '../../runtime/turn-failure.ts';
+import { toFailureFor } from '../../runtime/turn-failure.ts';
 import type { ConversationAddress, TurnsApi } from './api.ts';
 import { cacheStats } from './store.ts';
 
@@ -31,7 +31,7 @@ export function createTurnMethods(deps: {
       sessionKey: outcome.sessionKey,
       agentId: outcome.agentId,
       traceId: outcome.traceId,
-      ...(outcome.failure !== undefined && { failure: toPublicFailure(outcome.failure) }),
+      ...(outcome.failure !== undefined && { failure: toFailureFor(outcome.failure, isAdmin(call)) }),
     };
   }
   return {

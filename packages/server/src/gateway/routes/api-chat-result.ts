@@ -16,10 +16,12 @@ export function toChatResult({ text, tokensUsed, finishReason, sessionKey, conve
   };
 }
 
-/** The error that a turn is for a client that has nothing of its answer; undefined where an empty answer is the truth. */
-export function failureOf({ finishReason, failure }: KeptOutcome): AppError | undefined {
+/** The error that a turn is for a client that has nothing of its answer, for owners with its cause; undefined where an empty answer is the truth. */
+export function failureOf({ finishReason, failure }: KeptOutcome, forOwner = false): AppError | undefined {
   if (failure === undefined) return undefined;
-  const { message, kind, retryAfterMs } = failure;
+  const { kind, retryAfterMs, cause } = failure;
+  const isSaid = cause === undefined || failure.message.includes(cause);
+  const message = forOwner && !isSaid ? `${failure.message}: ${cause}` : failure.message;
   const retry = retryAfterMs === undefined ? {} : { retryAfterMs };
   switch (finishReason) {
     case 'budget_exceeded':

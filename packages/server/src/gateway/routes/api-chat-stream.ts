@@ -2,7 +2,7 @@ import type { ApiChatGap } from '@gatehouse/contract';
 import type { KeptOutcome } from '../../features/receipts/api.ts';
 import type { TurnRequest } from '../../features/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
-import type { CallContext } from '../../kernel/call-context.ts';
+import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import { failStream } from '../fail-stream.ts';
 import type { HttpCall } from '../http-call.ts';
@@ -24,7 +24,10 @@ export function createApiChatStreamRoute(deps: ApiChatDeps): (call: HttpCall) =>
     const context = call.context();
     const stream = new ChatStream(call, deps, after ?? 0);
     try {
-      stream.finish(await (key === undefined ? deps.turns.execute(request, context, stream.sink) : stream.follow(key, request, context)));
+      stream.finish(
+        await (key === undefined ? deps.turns.execute(request, context, stream.sink) : stream.follow(key, request, context)),
+        isAdmin(context),
+      );
     } catch (error) {
       stream.fail(error);
     }
@@ -74,10 +77,10 @@ class ChatStream {
     return turn.outcome;
   }
 
-  finish(outcome: KeptOutcome): void {
+  finish(outcome: KeptOutcome, forOwner: boolean): void {
     // What no model streamed to this reader: the answer of a command, or of a turn that ended before it came.
     if (!this.#begun && this.#after === 0 && outcome.text !== '') this.#token(JSON.stringify(outcome.text).slice(1, -1), this.#keyed ? 1 : undefined);
-    const failure = failureOf(outcome);
+    const failure = failureOf(outcome, forOwner);
     if (failure === undefined || (endedEarly(outcome) && (this.#begun || this.#after > 0))) {
       this.#push(`event: done\ndata: ${JSON.stringify(toChatResult(outcome))}\n\n`);
       this.#writer.end();

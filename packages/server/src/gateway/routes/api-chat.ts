@@ -1,5 +1,6 @@
 import type { ReceiptsApi } from '../../features/receipts/api.ts';
 import type { TurnsApi } from '../../features/turns/api.ts';
+import { isAdmin } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { HttpCall } from '../http-call.ts';
@@ -24,7 +25,7 @@ export function createApiChatRoute({ turns, receipts, bodyLimit }: ApiChatDeps):
     const context = call.context();
     const outcome = await (key === undefined ? turns.execute(request, context) : (await receipts.execute({ key }, request, context)).outcome);
     if (context.signal.aborted) return;
-    const failure = failureOf(outcome);
+    const failure = failureOf(outcome, isAdmin(context));
     if (failure !== undefined && outcome.text === '') throw failure;
     sendJson(call, 200, toChatResult(outcome));
   };
