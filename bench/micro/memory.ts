@@ -203,7 +203,7 @@ async function vectorLane(
 ): Promise<{ readonly seqs: number[]; readonly complete: boolean }> {
   const { found, complete } = await db.search(searchMemories, {
     filter: { agentId, principalId, types: undefined, trust: undefined, tags: [], includeDerivedSources: true, atMs: 0 },
-    words: [],
+    asked: { words: [], weight: { says: 0, rare: 0 } },
     vector: { fingerprint: `bench/${vectors}/${dimensions}`, values: normalized(vectorOf(question)), calibration: defaultCalibration },
     limit: 10,
     minScore: 0,

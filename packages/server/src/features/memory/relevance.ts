@@ -1,3 +1,5 @@
+import type { WordWeight } from './common-words.ts';
+
 /** How the cosine of two texts becomes relevance: 0 at `zero` and below, 1 at `one` and above, linear in between. */
 export interface Calibration {
   readonly zero: number;
@@ -8,7 +10,7 @@ export interface Calibration {
 export const defaultCalibration: Calibration = { zero: 0.3, one: 0.6 };
 
 /** For `hashing`: cosines of sentences that share nothing but articles and endings reach 0.5. */
-export const hashingCalibration: Calibration = { zero: 0.5, one: 0.9 };
+export const hashingCalibration: Calibration = { zero: 0.7, one: 0.95 };
 
 /** Pairs that say the same in other words, each about another topic. Embedding them shows how an embedder spreads its cosines. */
 const paraphrases = [
@@ -60,28 +62,41 @@ function quantile(values: number[], share: number): number {
 
 /** What a query and an entry have in common. */
 export interface Overlap {
-  /** Content words of the query that the entry holds. */
-  readonly matched: number;
-  /** Content words of the query. */
-  readonly asked: number;
-  /** Content words of the entry. */
-  readonly held: number;
+  /** Of the words of the query that the entry holds. */
+  readonly shared: WordWeight;
+  readonly asked: WordWeight;
+  readonly held: WordWeight;
+  /** Whether the query is a single word. */
+  readonly isOneWord: boolean;
 }
 
 /** More words in common are expected of texts that are longer than this. */
 const longText = 8;
 /** Of a query of a single word that the entry holds. */
 const wholeWord = 0.8;
+/** Two texts of n and m words about different things share n * m / this many, on average. */
+const chanceSpan = 2_000;
+/** How improbable by chance (as a logarithm) the shared words must be to say something, and to say all that they can. */
+const improbable = 5;
+const convincing = 7;
 
 /** Relevance by shared words, 0 to 1. One word in common is weak evidence, two are enough in short texts. */
-export function textRelevance({ matched, asked, held }: Overlap): number {
-  if (matched === 0) return 0;
-  if (asked === 1) return wholeWord;
-  const shorter = Math.max(matched, Math.min(asked, held));
-  const share = matched / shorter;
-  if (matched === 1) return share / 4;
-  const mass = matched * Math.min(1, longText / shorter);
-  return Math.min(1, Math.max(0, mass - 1) / 2 + share / 2);
+export function textRelevance({ shared, asked, held, isOneWord }: Overlap): number {
+  if (isOneWord) return wholeWord * shared.says ** 2;
+  const shorter = Math.max(shared.says, Math.min(asked.says, held.says));
+  const share = shorter === 0 ? 0 : shared.says / shorter;
+  if (shared.says <= 1) return (shared.says * share) / 4;
+  const mass = shared.says * Math.min(1, longText / shorter);
+  // One that says all that the other says is about the same, however short it is.
+  const byShare = share === 1 && shorter <= longText ? 1 : Math.min(1, Math.max(0, mass - 1) / 2 + share / 2);
+  return asked.says <= longText ? byShare : Math.min(byShare, notByChance(shared.rare, asked.rare, held.rare));
+}
+
+/** How sure it is that a long text and another one do not share this much by chance, 0 to 1. */
+function notByChance(shared: number, asked: number, held: number): number {
+  if (shared <= 1) return 0;
+  const surprise = shared * Math.log((shared * chanceSpan) / (asked * held));
+  return Math.min(1, Math.max(0, (surprise - improbable) / (convincing - improbable)));
 }
 
 /** Relevance by nearness, 0 to 1. */

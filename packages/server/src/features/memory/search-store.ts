@@ -5,13 +5,14 @@ import { advanceIndex, buildIndex } from './index-store.ts';
 import { type Calibration, relevance, textRelevance, vectorRelevance } from './relevance.ts';
 import { allowed, hasTags, matchOf, type SearchFilter } from './search-filter.ts';
 import { type CitingRow, readRows } from './store.ts';
-import { isContentWord, queryWords } from './text-query.ts';
+import type { WordWeight } from './common-words.ts';
+import { type QueryWord, type QueryWords, readWords } from './text-query.ts';
 import { dot, rotate, signWords, toFloats } from './vector-signs.ts';
 
 export interface SearchInput {
   readonly filter: SearchFilter;
   /** Letters and digits only; none: no text lane. */
-  readonly words: readonly string[];
+  readonly asked: QueryWords;
   /** Of the query, of length one, and the embedder that made it; absent: no vector lane. */
   readonly vector?: { readonly fingerprint: string; readonly values: Float32Array; readonly calibration: Calibration };
   readonly limit: number;
@@ -56,8 +57,8 @@ const lastSeq = query<object, { seq: number }>(({ db, sql }) => db.selectFrom('m
 
 interface TextHit {
   readonly seq: number;
-  /** Content words of the query that the entry holds. */
-  readonly matched: number;
+  /** Of the words of the query that the entry holds. */
+  readonly shared: WordWeight;
 }
 
 /**
@@ -65,18 +66,18 @@ interface TextHit {
  * entry. As BM25, without the number of occurrences: its own function reads every match of every word, and those of common
  * words are half of all entries. Here the rarest words come first, and each reads a bounded number of rows.
  */
-async function textLane(tx: Tx, { words, filter }: SearchInput, count: number): Promise<TextHit[]> {
-  const counted: { readonly word: string; readonly matches: number }[] = [];
-  for (const word of words) {
-    const matches = (await tx.get(countMatches, { match: `body:"${word}"` }))?.matches ?? 0;
-    if (matches > 0) counted.push({ word, matches });
+async function textLane(tx: Tx, { asked: { words }, filter }: SearchInput, count: number): Promise<TextHit[]> {
+  const counted: (QueryWord & { readonly matches: number })[] = [];
+  for (const one of words) {
+    const matches = (await tx.get(countMatches, { match: `body:"${one.word}"` }))?.matches ?? 0;
+    if (matches > 0) counted.push({ ...one, matches });
   }
   counted.sort((a, b) => a.matches - b.matches);
   const entries = (await tx.get(lastSeq, {}))?.seq ?? 1;
-  const found = new Map<number, { weight: number; matched: number; readonly bytes: number }>();
+  const found = new Map<number, { weight: number; shared: WordWeight; readonly bytes: number }>();
   let left = rowsPerQuery;
   let ofAll = 0;
-  for (const { word } of counted) {
+  for (const { word, says, rare } of counted) {
     if (left <= 0) break;
     const limit = Math.min(rowsPerWord, left);
     const rows = await matchingRows(tx, filter, [word], limit);
@@ -86,29 +87,30 @@ async function textLane(tx: Tx, { words, filter }: SearchInput, count: number): 
     const within = (rows.length * entries) / span;
     const weight = Math.log(1 + (Math.max(entries - within, 0) + 0.5) / (within + 0.5));
     ofAll += weight;
-    const says = isContentWord(word) ? 1 : 0;
     for (const { seq, bytes } of rows) {
       const before = found.get(seq);
-      if (before === undefined) found.set(seq, { weight, matched: says, bytes });
+      if (before === undefined) found.set(seq, { weight, shared: { says, rare }, bytes });
       else {
         before.weight += weight;
-        before.matched += says;
+        before.shared = plus(before.shared, { says, rare });
       }
     }
   }
   if (counted.length > 1) {
-    const words = counted.map(({ word }) => word);
-    const matched = words.filter(isContentWord).length;
-    for (const { seq, bytes } of await matchingRows(tx, filter, words, rowsOfAll)) found.set(seq, { weight: ofAll, matched, bytes });
+    const all = counted.map(({ word }) => word);
+    const shared = counted.reduce<WordWeight>(plus, { says: 0, rare: 0 });
+    for (const { seq, bytes } of await matchingRows(tx, filter, all, rowsOfAll)) found.set(seq, { weight: ofAll, shared, bytes });
   }
   let bytes = 0;
   for (const entry of found.values()) bytes += entry.bytes;
   const average = bytes / found.size;
   return [...found]
-    .map(([seq, { weight, matched, bytes: size }]) => ({ seq, matched, score: weight / (1 + 0.3 * Math.min(8, size / average)) }))
+    .map(([seq, { weight, shared, bytes: size }]) => ({ seq, shared, score: weight / (1 + 0.3 * Math.min(8, size / average)) }))
     .sort((a, b) => b.score - a.score || b.seq - a.seq)
     .slice(0, count);
 }
+
+const plus = (a: WordWeight, b: WordWeight): WordWeight => ({ says: a.says + b.says, rare: a.rare + b.rare });
 
 function matchingRows(tx: Tx, filter: SearchFilter, words: readonly string[], limit: number): Promise<{ seq: number; bytes: number }[]> {
   return tx.build((db, sql) => ({
@@ -165,14 +167,16 @@ export const searchMemories = operation('memory.search', async (tx, input: Searc
       )
     ).map((row) => [row.seq, row]),
   );
-  const matched = new Map(text.map((hit) => [hit.seq, hit.matched]));
-  const asked = input.words.filter(isContentWord).length;
+  const shared = new Map(text.map((hit) => [hit.seq, hit.shared]));
+  const { words, weight: asked } = input.asked;
+  const isOneWord = words.filter(({ says }) => says > 0).length === 1;
   const found: FoundRow[] = [];
   for (const { seq, explain } of ranked) {
     if (found.length === input.limit) break;
     const row = rows.get(seq);
     if (row === undefined) continue;
-    const byText = textRelevance({ matched: matched.get(seq) ?? 0, asked, held: queryWords(row.content).filter(isContentWord).length });
+    const both = shared.get(seq);
+    const byText = both === undefined ? 0 : textRelevance({ shared: both, asked, held: readWords(row.content).weight, isOneWord });
     const byVector =
       input.vector === undefined || explain.vectorSimilarity === undefined ? 0 : vectorRelevance(explain.vectorSimilarity, input.vector.calibration);
     const score = relevance(byText, byVector);

@@ -2,7 +2,7 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { ModelError } from '../../llm/model.ts';
 import { hang, hashingEmbed, openMemory, patient, rpcCall, untilEmbedded } from './testing/open-memory.ts';
-import { queryWords } from './text-query.ts';
+import { readWords } from './text-query.ts';
 
 test('what was stored is found by its words in the same moment, before it has a vector', async () => {
   await using memory = await openMemory({
@@ -106,7 +106,7 @@ test('no text of a query is read as syntax, and one of stop words alone is searc
     await expect(memory.find(text), text).resolves.toBeInstanceOf(Array);
   const [hit] = await memory.explain('what is it that you have?');
   expect(hit?.explain).toEqual({ vectorRank: 1, vectorSimilarity: expect.any(Number) });
-  expect(queryWords('What is THE Ferry–ferry, and "NOT" Žižek?')).toEqual(['ferry', 'žižek']);
+  expect(readWords('What is THE Ferry–ferry, and "NOT" Žižek?').words.map(({ word }) => word)).toEqual(['ferry', 'žižek']);
   await using wordless = await openMemory({ clock: createStepClock(), embed: 'none' });
   await wordless.add('plain words');
   expect(await wordless.find('what is it?')).toEqual([]);

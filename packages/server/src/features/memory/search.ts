@@ -7,7 +7,7 @@ import { buildIndex, type SignsOf } from './index-store.ts';
 import { defaultCalibration } from './relevance.ts';
 import { type Found, searchMemories } from './search-store.ts';
 import { everybody } from './store.ts';
-import { queryWords } from './text-query.ts';
+import { readWords } from './text-query.ts';
 import { signWords } from './vector-signs.ts';
 
 const maxLimit = 100;
@@ -60,7 +60,7 @@ export function createMemorySearch(deps: {
         includeDerivedSources: query.includeDerivedSources ?? true,
         atMs: clock.now(),
       },
-      words: queryWords(query.text),
+      asked: readWords(query.text),
       ...(values !== undefined &&
         fingerprint !== undefined && { vector: { fingerprint, values, calibration: embedder?.calibration ?? defaultCalibration } }),
       limit: Math.min(query.limit, maxLimit),

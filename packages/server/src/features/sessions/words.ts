@@ -1,4 +1,4 @@
-import { stem } from './stem.ts';
+import { stem } from '../../kernel/stem.ts';
 
 /** Words that must follow each other, as stems; most terms are one word. */
 export type Term = readonly string[];

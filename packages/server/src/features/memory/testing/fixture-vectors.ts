@@ -1,5 +1,6 @@
 import { referenceTexts } from '../relevance.ts';
 import { labelledPairs, paraphrasedPairs } from './labelled-pairs.ts';
+import { latePairs, longAndShortPairs } from './long-pairs.ts';
 
 /** How an embedder spreads its cosines: what all texts share, and what texts of one topic share beyond that. */
 export interface EmbedderFamily {
@@ -20,7 +21,7 @@ export function fixtureVector(text: string, { common, topic }: EmbedderFamily): 
 
 const topics = new Map<string, string>();
 for (const [i, text] of referenceTexts.entries()) topics.set(text, `reference ${i >> 1}`);
-for (const { question, memory, related } of [...labelledPairs, ...paraphrasedPairs]) {
+for (const { question, memory, related } of [...labelledPairs, ...paraphrasedPairs, ...longAndShortPairs, ...latePairs]) {
   if (!related) continue;
   topics.set(memory, topics.get(memory) ?? memory);
   topics.set(question, topics.get(memory) ?? memory);
