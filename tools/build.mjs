@@ -17,6 +17,7 @@ const threads = {
   'delivery-worker': 'packages/server/src/features/webhooks/delivery-worker.ts',
   'search-worker': 'packages/server/src/features/workspace/search-worker.ts',
   'count-worker': 'packages/server/src/features/workspace/count-worker.ts',
+  'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
   'wake-gate-worker': 'packages/server/src/features/cron/wake-gate-worker.ts',
 };
 /** Files of packages that a thread reads from beside itself. */

@@ -157,6 +157,24 @@ export async function openInside(root: string, relative: string): Promise<FileHa
   });
 }
 
+/**
+ * Opens the regular file that a name leads to by whatever spelling, links and further names of it, as long as that lies inside `root`;
+ * `not_found` otherwise. For comparing alone: what is on the way can be exchanged meanwhile, so that what is read must be shown to nobody.
+ */
+export async function openBehind(root: string, name: string): Promise<FileHandle> {
+  if (name.includes('\0')) throw notHere();
+  return hidingWhy(async () => {
+    const top = await realpath(root);
+    // Above the root there is nothing, as for who sees it as the root.
+    const real = await realpath(join(top, join(sep, name)));
+    if (!real.startsWith(`${top}${sep}`)) throw notHere();
+    const handle = await open(real, constants.O_RDONLY | noFollow | noBlock);
+    if ((await handle.stat()).isFile()) return handle;
+    await handle.close();
+    throw notHere();
+  });
+}
+
 /** Size in bytes and times of the last change, of data and of anything, of a file that `openInside` would open; undefined for everything else. */
 export async function statInside(
   root: string,

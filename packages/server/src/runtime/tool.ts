@@ -74,6 +74,8 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   readonly mustAsk?: (args: z.output<Args>) => string | undefined;
   /** Whether this very call of a tool that can change something only looks. */
   readonly onlyReads?: (args: z.output<Args>) => boolean;
+  /** Whether this very call has a program read the workspace: an approval of it is for the whole workspace as it is. */
+  readonly runsPrograms?: (args: z.output<Args>) => boolean;
   /** What the agent must be allowed to set going; asked for at the gate of every call. */
   readonly capability?: Capability;
   /** May go on in the background when it takes longer than `agents.<id>.background.afterMs`. */

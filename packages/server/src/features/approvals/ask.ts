@@ -5,6 +5,7 @@ import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
 import { type GateAnswer, type GatedCall, isUnattended } from '../../runtime/tool-gate.ts';
+import type { Tool } from '../../runtime/tool.ts';
 import type { TurnInput } from '../../runtime/turn.ts';
 import type { InboxMessage } from '../inbox/api.ts';
 import type { ApprovalsConfig } from './config.ts';
@@ -127,7 +128,8 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const refusal = refusalOf(call, bytes);
     if (refusal !== undefined) return refused(refusal);
     freezeDeep(args);
-    const files = await digestNamedFiles(args, turn.workspaceDir);
+    const named = { tool, args, workspaceDir: turn.workspaceDir };
+    const files = await digestNamedFiles(named);
     const request = requestOf(call, why, { files, bytes: bytes ?? 0 });
     const { digest, turnJson } = request;
     const inbox = turnJson === null ? undefined : messageOf(request, turn);
@@ -146,13 +148,18 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
       if (waiter === undefined) return { allowed: false, message: waits, waits: { approvalId: asked.requestId, untilMs: asked.expiresAtMs } };
       waiter.joins(asked.requestId);
       const decided = answerOf(await waiter.outcome, tool.name);
-      if (decided.allowed && (await digestNamedFiles(args, turn.workspaceDir)) !== files)
-        return refused(`a file that this call of "${tool.name}" names was changed while the call waited for its approval`);
+      if (decided.allowed && (await digestNamedFiles(named)) !== files) return refused(describeChange(tool));
       return decided;
     } finally {
       waiter?.leave();
     }
   };
+}
+
+function describeChange({ name, runsPrograms }: Tool): string {
+  const what =
+    runsPrograms === undefined ? `a file that this call of "${name}" names` : `a file of the workspace, which this call of "${name}" could read,`;
+  return `${what} was changed while the call waited for its approval`;
 }
 
 const waits = 'Not run yet: the call waits for an approval';

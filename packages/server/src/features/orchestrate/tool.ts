@@ -33,6 +33,7 @@ export function createOrchestrateTool({
     risk: 'write',
     effect: 'once',
     readsPrivate: true,
+    runsPrograms: () => true,
     capability: 'orch:analyze',
     timeoutMs: maxTimeoutMs + graceMs,
     describe: ({ language, script }) => `run a ${language} script: ${script.replaceAll(/\s+/g, ' ')}`,

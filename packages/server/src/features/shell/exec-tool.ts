@@ -45,6 +45,7 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
     effect: 'once',
     readsPrivate: true,
     promotable: true,
+    runsPrograms: () => true,
     timeoutMs: maxTimeoutMs + graceMs,
     mustAsk: ({ network }) => (network ? 'the command reaches the network: what it reads can leave the machine' : undefined),
     describe({ argv, cwd, network, background: behind }) {

@@ -24,6 +24,8 @@ export function createProcessTool(background: BackgroundCommands): Tool<typeof p
     effect: 'once',
     readsPrivate: true,
     timeoutMs: maxWaitMs + 5000,
+    // What is sent may be a line for a shell.
+    runsPrograms: ({ action }) => action === 'write',
     onlyReads: ({ action }) => action === 'list' || action === 'read',
     describe: ({ action, id }) => (id === undefined ? action : `${action} ${id}`),
     async run({ action, id, offset, waitMs, input, close }, context) {

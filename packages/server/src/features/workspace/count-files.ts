@@ -1,4 +1,5 @@
-import { closeSync, constants, existsSync, lstatSync, openSync, readdirSync, type Stats, unlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, type Stats, unlinkSync } from 'node:fs';
+import { holdFolder, isClosed, isGone } from '../../kernel/hold-folder.ts';
 
 /** What a workspace holds. Paths are for people: bytes that are no UTF-8 are replaced in them. */
 export interface Usage {
@@ -87,7 +88,7 @@ export function countFiles({ root, maxFiles, draftsBeforeMs, forGit = false }: C
         if (stat === undefined) continue;
         take(path, stat);
         if (stat.isDirectory()) {
-          if (depth < maxDepth) enter(toPath(`${folder}/${name}`), (below) => walk(below, `${path}/`, depth + 1));
+          if (depth < maxDepth) holdFolder(toPath(`${folder}/${name}`), (below) => walk(below, `${path}/`, depth + 1));
           else uncounted ??= path;
         } else if (stat.isFile()) {
           if (draft.test(name) && stat.mtimeMs < draftsBeforeMs) remove(`${folder}/${name}`, path);
@@ -96,12 +97,12 @@ export function countFiles({ root, maxFiles, draftsBeforeMs, forGit = false }: C
           else if (special.length < maxNamed) special.push(path);
         }
       } catch (error) {
-        if (hasCode(error, closed)) uncounted ??= path;
-        else if (!hasCode(error, gone)) throw error;
+        if (isClosed(error)) uncounted ??= path;
+        else if (!isGone(error)) throw error;
       }
     }
   };
-  enter(Buffer.from(root), (folder) => walk(folder, '', 0));
+  holdFolder(Buffer.from(root), (folder) => walk(folder, '', 0));
   const largest = [...tops].map(([path, size]) => ({ path, bytes: size })).concat(large.filter(({ path }) => path.includes('/')));
   return {
     bytes,
@@ -117,29 +118,7 @@ export function countFiles({ root, maxFiles, draftsBeforeMs, forGit = false }: C
   };
 }
 
-const gone: readonly string[] = ['ENOENT', 'ENOTDIR', 'ELOOP'];
-const closed: readonly string[] = ['EACCES', 'EPERM'];
-const hasCode = (error: unknown, codes: readonly string[]) =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' && codes.includes(error.code);
-const descriptorPaths = process.platform === 'linux' && existsSync('/proc/self/fd');
-
 /** Files of git itself, those of repositories inside, and those that a file `.git` can lead it to anywhere. */
 function isReadByGit(path: Bytes): boolean {
   return path.split('/').some((name) => /^\.git/i.test(name)) || /(?:^|\/)(?:\.mailmap|HEAD|commondir|config|packed-refs)$/.test(path);
-}
-
-/** Held open, a folder stays the one that was found, whatever takes its name meanwhile. One that is gone, or a link by now, is passed over. */
-function enter(path: Buffer, work: (folder: Bytes) => void): void {
-  let held: number;
-  try {
-    held = openSync(path, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0));
-  } catch (error) {
-    if (hasCode(error, gone)) return;
-    throw error;
-  }
-  try {
-    work(descriptorPaths ? `/proc/self/fd/${held}` : path.toString('latin1'));
-  } finally {
-    closeSync(held);
-  }
 }
