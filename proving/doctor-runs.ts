@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Daemon, operatorToken, root, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, quietPort, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig } from './lib/provider.ts';
 
 /** `gatehouse doctor` never fails on a healthy installation, however many run at once, whether its daemon runs or not. */
@@ -25,7 +25,7 @@ export interface DoctorOptions {
 /** Half of the runs look at a home whose daemon runs, the other half at the same home after a stop. */
 export async function proveDoctorRuns({ runs, atOnce, broken, progress }: DoctorOptions): Promise<DoctorReport> {
   const home = await makeHome();
-  const port = await freePort();
+  const port = await quietPort();
   const wrong: string[] = [];
   const check = (): Promise<string | undefined> => (broken === undefined ? runCommand(home) : runMode(home, broken));
   const round = async (count: number, state: string) => {
@@ -79,12 +79,12 @@ async function run(args: readonly string[]): Promise<string | undefined> {
   });
   const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  if (code !== 0) return `ended with code ${code}: ${stdout.slice(0, 500)} ${stderr.trim().slice(-300)}`;
+  const said = `ended with code ${code}, ${stderr.trim().slice(-300)}`;
   try {
     const { checks }: { checks: { name: string; status: string; detail: string }[] } = JSON.parse(stdout);
     const failed = checks.filter(({ status }) => status === 'fail');
-    return failed.length === 0 && checks.length > 8 ? undefined : JSON.stringify(failed);
+    return code === 0 && failed.length === 0 && checks.length > 8 ? undefined : `${said}: ${JSON.stringify(failed)}`;
   } catch {
-    return `printed no report: ${stdout.slice(0, 200)}`;
+    return `${said}: printed no report: ${stdout.slice(0, 200)}`;
   }
 }

@@ -7,8 +7,3 @@ test('a start after a kill and the first turns wait for nothing that reads a who
   expect(report.statements).toBeGreaterThan(10);
   expect([...report.checks, ...report.scans]).toEqual([]);
 });
-
-test('a build that checks the database at the start is caught', async () => {
-  const { checks } = await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'check-at-start' });
-  expect(checks).toEqual(['PRAGMA integrity_check']);
-});

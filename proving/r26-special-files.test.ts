@@ -6,8 +6,3 @@ test('no pipe that is left in a workspace keeps the daemon waiting', async () =>
   expect(report.wrong).toEqual([]);
   expect(report.files).toBeGreaterThan(40);
 }, 60_000);
-
-test("a build that leaves them in git's way is caught", async () => {
-  const { wrong } = await proveSpecialFiles({ rounds: 1, raced: 0, broken: 'pipes-for-git' });
-  expect(wrong.join('\n')).toContain('workspace.git.status');
-}, 120_000);

@@ -19,16 +19,3 @@ test.skipIf(bubblewrap === undefined)(
   },
   60_000,
 );
-
-test.skipIf(bubblewrap === undefined)(
-  'a build whose commands hear of no stop, and one whose revocation closes streams alone, are caught',
-  async () => {
-    const cells = [
-      { stop: 'run.kill', work: 'command' },
-      { stop: 'tokens.revoke', work: '/rpc' },
-    ] as const;
-    const { wrong } = await proveStopCells({ seed, cells, broken: ['commands-outlive-stops', 'revoke-closes-streams'], withinMs: 500 });
-    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/2 processes are left.*its caller waits/s);
-  },
-  60_000,
-);

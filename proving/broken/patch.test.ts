@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { built } from './patch.ts';
 
 const patch = new URL('patch.ts', import.meta.url).href;
 const module = new URL('../../packages/server/src/kernel/ids.ts', import.meta.url);
@@ -17,6 +18,22 @@ function withFault(fault: { readonly module: string; readonly from: string }) {
     env: { NODE_OPTIONS: `--import="${asUrl(setUp)}"` },
   });
 }
+
+/** Each is caught in the full forms, and some in the short ones too. Kills (`killed-in-…`) look for their place themselves. */
+test('every broken build still finds its text', () => {
+  const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.ts') && !/^(?:patch|killed-in-)/.test(name));
+  const program = `const { built } = await import('${patch}');
+    for (const file of ${JSON.stringify(files)}) await import(new URL(file, '${patch}').href);
+    process.stdout.write(JSON.stringify(built));`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8', env: {} });
+  const faults = JSON.parse(stdout) as typeof built;
+  expect(new Set(faults.map(({ name }) => `${name.split(':')[0]}.ts`))).toEqual(new Set(files));
+  const lost = faults.flatMap(({ name, module, replace }) => {
+    const text = readFileSync(new URL(`../../packages/server/src/${module}`, import.meta.url), 'utf8');
+    return replace.filter(({ from }) => text.split(from).length !== 2).map(({ from }) => `${name}: ${from}`);
+  });
+  expect(lost).toEqual([]);
+});
 
 test('the fault is in every thread, and says so', () => {
   const { stdout, stderr } = withFault({ module: 'kernel/ids.ts', from: idLine });

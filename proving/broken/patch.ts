@@ -11,11 +11,15 @@ export interface Fault {
   readonly replace: readonly { readonly from: string; readonly to: string }[];
 }
 
+/** What was built in, for the test that looks whether the texts are still there. */
+export const built: Fault[] = [];
+
 /**
  * Builds a fault into one module as it is loaded, in every thread (worker threads read `--import` in NODE_OPTIONS). Ends the
  * process when the module or the text is not there any more: a broken build that is whole would prove nothing.
  */
 export function buildIn(fault: Fault): void {
+  built.push(fault);
   const target = new URL(`../../packages/server/src/${fault.module}`, import.meta.url).href;
   if (!existsSync(fileURLToPath(target))) fail(`${fault.name}: there is no module ${fault.module}`);
   registerHooks({

@@ -20,12 +20,21 @@ export async function removeHome(home: string): Promise<void> {
   await rm(home, { recursive: true, force: true, maxRetries: 3 });
 }
 
+/** A free port that no outgoing connection takes meanwhile either: it lies below those that the system hands out. */
+export async function quietPort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    const free = await freePort(port).catch(() => undefined);
+    if (free !== undefined) return free;
+  }
+}
+
 /** A port of 127.0.0.1 that nothing listens on at this moment. */
-export async function freePort(): Promise<number> {
+export async function freePort(wanted = 0): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(wanted, '127.0.0.1', resolve);
   });
   const { port } = server.address() as AddressInfo;
   await new Promise<void>((resolve) => server.close(() => resolve()));
