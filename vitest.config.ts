@@ -1,4 +1,8 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+// Servers in tests start storage threads from the sources, hundreds of times: with their compiled code kept, a start takes half the time.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/compiled');
 
 const ignored = ['**/node_modules/**', '**/dist/**', '**/.build/**'];
 
