@@ -1,3 +1,5 @@
+import { createSocket } from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
@@ -24,6 +26,30 @@ async function listen(host: string, port: number, handle: Handler) {
         server.close(resolve);
         server.closeAllConnections();
       }),
+  };
+}
+
+/** A name server on the loopback; each question gets the next answer. */
+async function serveNames(answers: readonly string[][]) {
+  const socket = createSocket('udp4');
+  let asked = 0;
+  socket.on('message', (query, { port, address }) => {
+    const addresses = answers[Math.min(asked, answers.length - 1)] ?? [];
+    asked += 1;
+    const header = Buffer.from(query.subarray(0, 12));
+    for (const [at, value] of [0x8180, 1, addresses.length, 0, 0].entries()) header.writeUInt16BE(value, 2 + 2 * at);
+    // The question, up to its type and class, then records of type A that point back to its name.
+    const question = query.subarray(12, query.indexOf(0, 12) + 5);
+    const records = addresses.map((one) => Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...one.split('.').map(Number)]));
+    socket.send(Buffer.concat([header, question, ...records]), port, address);
+  });
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  const resolver = new Resolver();
+  resolver.setServers([`127.0.0.1:${socket.address().port}`]);
+  return {
+    resolver,
+    asked: () => asked,
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => socket.close(() => resolve())),
   };
 }
 
@@ -261,6 +287,31 @@ describe('outward requests', () => {
     });
     expect((await request()).body.toString()).toBe('hello');
     expect(asked).toBe(1);
+  });
+
+  it('survive a name server that answers otherwise each time, with a TTL of 0: asked once per hop, and no answer with a private address is dialled', async () => {
+    const cases: readonly (readonly [answers: string[][], hops: number, says: string, asked: number])[] = [
+      [[['127.0.0.1'], ['127.0.0.2']], 0, 'hello', 1],
+      [[['127.0.0.1'], ['127.0.0.2']], 1, 'denied', 2],
+      [[['127.0.0.2'], ['127.0.0.1']], 0, 'denied', 1],
+      [[['127.0.0.1', '127.0.0.2']], 0, 'denied', 1],
+      [[['127.0.0.2', '127.0.0.1']], 0, 'denied', 1],
+    ];
+    for (const [answers, hops, says, asked] of cases) {
+      await using names = await serveNames(answers);
+      const { request } = setUp({ resolve: (hostname) => names.resolver.resolve4(hostname) });
+      let left = hops;
+      handler = (_request, response) => {
+        left -= 1;
+        if (left < 0) response.end('hello');
+        else response.writeHead(302, { location: '/again' }).end();
+      };
+      const said = await request().then(
+        ({ body }) => body.toString(),
+        ({ code }: { code: string }) => code,
+      );
+      expect([answers, said, names.asked()]).toEqual([answers, says, asked]);
+    }
   });
 
   it('check again at each hop: a name that moves between two hops is refused', async () => {

@@ -321,8 +321,10 @@ export function createTurns(deps: TurnsDeps): Turns {
       const { chosen, named, fenced, prepare } = await admitCompletion(request, call);
       const target = await deps.sessions.target(completionAddress(request, named.id), call);
       const about = { agentId: named.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
+      // System texts are the instructions of the authenticated client itself.
       for (const { role, content } of request.messages)
-        deps.inspect(content, { source: role === 'user' ? 'user_input' : 'external_content', ...about });
+        if (role !== 'system' && role !== 'developer')
+          deps.inspect(content, { source: role === 'user' ? 'user_input' : 'external_content', ...about });
       const prepared = prepare(named);
       return inLane({ target, agent: named, kept: false }, call, async (admitted) => {
         // It may have waited for its agent's group: what was suspended, deleted or changed meanwhile holds for it too.
