@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, type FakeAnswer, type StepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -25,15 +25,19 @@ async function start() {
   });
 }
 
-beforeEach(async () => {
+beforeAll(async () => {
   clock = createStepClock();
   homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-owed-'));
-  answer = { text: 'HEARTBEAT_OK' };
   await start();
 });
-afterEach(async () => {
+afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await rm(homeDir, { recursive: true, force: true });
+});
+beforeEach(() => {
+  answer = { text: 'HEARTBEAT_OK' };
+  // Beyond the cap on beats in a minute.
+  clock.advance(2 * minute);
 });
 
 let jobs = 0;
@@ -113,6 +117,7 @@ describe('events of a beat that its provider refused', () => {
     await expect.poll(async () => (clock.advance(10_000), (await state())?.queuedEvents), { interval: 5, timeout: 5_000 }).toBe(0);
     expect(clock.now() - from).toBeLessThan(70 * minute);
     expect(lastQuestion()).toContain('The post came.');
+    await server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'HEARTBEAT.md', content: '' });
   });
 
   test('are delivered after a restart', async () => {
@@ -164,17 +169,10 @@ describe('events of a beat that its provider refused', () => {
 describe('an event taints the beat that delivers it', () => {
   const writes: FakeAnswer = { toolCalls: [{ id: 'c1', name: 'write', arguments: JSON.stringify({ path: 'output/beat.txt', content: 'x' }) }] };
   const hook = async () => void (await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: 'A letter came.' }, run: true }));
-  const written = () => {
-    try {
-      return readFileSync(join(homeDir, 'workspaces', 'default', 'output', 'beat.txt'), 'utf8') === 'x';
-    } catch {
-      return false;
-    }
-  };
+  const file = () => join(homeDir, 'workspaces', 'default', 'output', 'beat.txt');
 
   test.each([
     ['not when a job of its owner queued it', async () => event('Water the plants.'), true],
-    ['when a webhook did', hook, false],
     [
       'when one of several came from outside',
       async () => {
@@ -184,12 +182,18 @@ describe('an event taints the beat that delivers it', () => {
       false,
     ],
   ])('%s', async (_title, queue, isClean) => {
-    server.provider.queue(writes, { text: 'HEARTBEAT_OK' }, { text: 'HEARTBEAT_OK' });
+    rmSync(file(), { force: true });
+    const before = server.provider.served();
+    server.provider.queue(writes);
     await queue();
-    await expect.poll(() => (clock.advance(250), server.provider.served()), { interval: 5, timeout: 5_000 }).toBeGreaterThanOrEqual(1);
+    await expect.poll(() => (clock.advance(250), server.provider.served()), { interval: 5, timeout: 5_000 }).toBeGreaterThan(before);
     await expect
-      .poll(async () => written() || (await server.client.call('admin.approval.pending', {})).requests.length > 0 || server.provider.served() > 1)
+      .poll(
+        async () =>
+          existsSync(file()) || (await server.client.call('admin.approval.pending', {})).requests.length > 0 || server.provider.served() > before + 1,
+      )
       .toBe(true);
-    expect(written()).toBe(isClean);
+    expect(existsSync(file())).toBe(isClean);
+    await server.client.call('admin.approval.resolveAll', { approved: false });
   });
 });
