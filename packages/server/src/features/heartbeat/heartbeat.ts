@@ -149,7 +149,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   }
 
   function modelRecovered(model: string): void {
-    for (const state of [...states.values()]) {
+    for (const state of states.values()) {
       const { agentId, stoppedBy, lastErrorKind } = state;
       const isProviderAtFault = stoppedBy !== null || lastErrorKind === 'transient';
       if (!isProviderAtFault || !owed.waitsFor(agentId, model) || coalescer.runningSince(agentId) !== null) continue;
