@@ -7,7 +7,7 @@ const sentence = 'The key of this account was withdrawn on Tuesday by its admini
 
 test('runs, graphs, jobs and webhooks show why they failed, shortened to the width of a terminal and whole in JSON', async () => {
   await using server = await startTestServer({
-    provider: { answer: () => ({ status: 400, error: { message: sentence } }) },
+    provider: { answer: ({ body }) => ({ status: JSON.stringify(body).includes('DOWN') ? 401 : 400, error: { message: sentence } }) },
     config: { webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}' }] } },
   });
   const { client } = server;
@@ -34,4 +34,8 @@ test('runs, graphs, jobs and webhooks show why they failed, shortened to the wid
     expect(await run(...args, '--json')).toContain(sentence);
   }
   expect(await run('runs', 'show', runId)).toMatch(new RegExp(`^cause +.*${sentence}`, 'm'));
+  const { runId: waits } = await client.call('session.spawn', { task: 'DOWN' });
+  await expect
+    .poll(() => run('runs', 'show', waits), { timeout: 10_000 })
+    .toMatch(new RegExp(`^waiting +waits for its model provider until .* UTC: .*${sentence}`, 'm'));
 });

@@ -1,5 +1,5 @@
 import type { Result } from '@gatehouse/contract';
-import { causeNote, withNotes, withRefusals } from '../render/notes.ts';
+import { causeNote, type Waiting, withNotes, withRefusals } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { type Cell, renderBytes, renderColumns, renderDuration, renderTable, renderTime } from '../render/table.ts';
 
@@ -103,7 +103,7 @@ function branches(runs: readonly SubAgent[]): { readonly prefix: string; readonl
 }
 
 /** All that is known of one run. */
-export function runText(run: SubAgent | undefined, waited: Waited | undefined, nowMs: number): string {
+export function runText(run: SubAgent | undefined, waited: Waited | undefined, nowMs: number, waiting?: Waiting): string {
   const completion = waited?.completion ?? run?.completion;
   const record = run !== undefined && 'task' in run ? run : undefined;
   const telemetry = record?.telemetry;
@@ -116,6 +116,7 @@ export function runText(run: SubAgent | undefined, waited: Waited | undefined, n
           ['agent', run.agentId],
           ['state', stateText(run)],
           ['took', span((completion?.completedAtMs ?? nowMs) - run.startedAt)],
+          ...(waiting === undefined ? [] : [['waiting', causeNote({ waiting })]]),
           ['root', run.rootRunId],
           ['depth', run.depth],
         ]),

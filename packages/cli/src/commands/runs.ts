@@ -82,7 +82,8 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
       const waited = wait.ok ? wait.result.results[0] : undefined;
       if (flags.output === 'json')
         return printLine(io.stdout, JSON.stringify({ ...run, ...status.result, ...(waited?.completion && { completion: waited.completion }) }));
-      printLine(io.stdout, runText(run, waited, io.now()));
+      const waiting = status.result.status === 'running' ? status.result.waiting : undefined;
+      printLine(io.stdout, runText(run, waited, io.now(), waiting));
     });
 
   withConnection(runs.command('spawn <task>'))

@@ -3,7 +3,7 @@ import type { Io } from '../io.ts';
 import { plainText, shorten } from './plain.ts';
 import { renderTime } from './table.ts';
 
-type Waiting = NonNullable<Result<'cron.runs'>['runs'][number]['waiting']>;
+export type Waiting = NonNullable<Result<'cron.runs'>['runs'][number]['waiting']>;
 
 const indent = '    ';
 const waitsFor: Readonly<Record<Waiting['kind'], string>> = {
