@@ -53,6 +53,11 @@ test('the owner is told why a node of a graph failed; a token without admin only
     await expect.poll(async () => (await node())?.status).toBe('failed');
     expect(await node()).toMatchObject({ error: 'bad_request' });
     expect((await node())?.cause).toEqual(cause);
+    await expect.poll(async () => (await client.call('graph.runs', {})).runs.find((run) => run.graphId === graphId)?.status).toBe('failed');
+    expect((await client.call('graph.runs', {})).runs.find((run) => run.graphId === graphId)?.cause).toEqual(cause);
+    const detail = await client.call('graph.runDetail', { graphId });
+    expect(detail.nodes).toMatchObject([{ nodeId: 'one', error: 'bad_request' }]);
+    expect(detail.nodes[0]?.cause).toEqual(cause);
   }
 });
 

@@ -26,7 +26,7 @@ test('runs, graphs, jobs and webhooks show why they failed, shortened to the wid
   await client.call('cron.add', { name: 'once', schedule: { kind: 'in', seconds: 3600 }, payload: { kind: 'agent_turn', message: 'Once' } });
   await client.call('cron.run', { jobName: 'once' });
   await client.call('webhooks.test', { mapping: 'hook', payload: { text: 'x' }, run: true });
-  for (const args of [['runs'], ['graph', 'status', graphId], ['cron', 'runs', 'once'], ['webhooks', 'deliveries']]) {
+  for (const args of [['runs'], ['graph', 'status', graphId], ['graph', 'runs'], ['cron', 'runs', 'once'], ['webhooks', 'deliveries']]) {
     await expect.poll(() => run(...args), { timeout: 10_000 }).toContain(sentence);
     const note = (await inTerminal(...args)).split('\n').find((line) => line.startsWith('    cause: '));
     expect(note).toMatch(/^ {4}cause: .*…$/);

@@ -116,7 +116,7 @@ export function savedTable({ entries, total }: Result<'graph.list'>): string {
   return withRest(renderTable(['Label', 'Nodes', 'Agent', 'Changed', 'Id'], rows), entries.length, total);
 }
 
-export function runsTable({ runs, total }: Result<'graph.runs'>): string {
+export function runsTable({ runs, total }: Result<'graph.runs'>, width?: number): string {
   if (runs.length === 0) return 'No run is kept.';
   const rows = runs.map(({ name, nodeCount, fileCount, date, graphId, ...state }) => [
     name,
@@ -126,7 +126,8 @@ export function runsTable({ runs, total }: Result<'graph.runs'>): string {
     renderTime(Date.parse(date)),
     graphId,
   ]);
-  return withRest(renderTable(['Name', 'State', 'Nodes', 'Outputs', 'Began', 'Id'], rows), runs.length, total);
+  const table = renderTable(['Name', 'State', 'Nodes', 'Outputs', 'Began', 'Id'], rows);
+  return withRest(withNotes(table, runs.map(causeNote), width), runs.length, total);
 }
 
 function withRest(table: string, shown: number, total: number): string {

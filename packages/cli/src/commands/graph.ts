@@ -159,7 +159,7 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     .action(async ({ limit, offset, ...flags }: PageFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('graph.runs', { limit, offset });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : runsTable(listed));
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : runsTable(listed, widthOf(io)));
     });
 
   withConnection(graph.command('show <graph>'))

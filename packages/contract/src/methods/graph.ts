@@ -299,7 +299,13 @@ export const graph = {
     params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
     result: z.strictObject({
       runs: z.array(
-        z.strictObject({ ...runFields, waitsForAnswer, nodeCount: z.int().min(1), fileCount: z.int().min(0).describe('Outputs that are kept.') }),
+        z.strictObject({
+          ...runFields,
+          waitsForAnswer,
+          nodeCount: z.int().min(1),
+          fileCount: z.int().min(0).describe('Outputs that are kept.'),
+          cause: FailureCause.optional().describe('Why the last of its nodes that failed did so; for tokens with scope `admin` only.'),
+        }),
       ),
       ...pageResult,
     }),
@@ -329,6 +335,8 @@ export const graph = {
           nodeId: NodeId,
           status: z.enum(graphNodeStates),
           output: z.string().nullable(),
+          error: z.string().optional(),
+          cause: FailureCause.optional(),
           artifacts: z.array(z.strictObject({ filename: z.string(), content: z.string() })),
         }),
       ),

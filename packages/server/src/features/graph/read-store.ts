@@ -59,6 +59,8 @@ export const recentGraphs = operation(
 
 export interface RunListed extends Pick<GraphRow, 'id' | 'label' | 'state' | 'createdAtMs' | 'nodeCount'> {
   readonly outputs: number;
+  /** Of the last node that failed. */
+  readonly cause: string | null;
 }
 
 /** A page of the runs that are kept, the newest first. */
@@ -91,6 +93,11 @@ export const listGraphRuns = operation(
           'created_at_ms as createdAtMs',
           'node_count as nodeCount',
           sql<number>`(select count(*) from graph_node where graph_id = graph_run.id and output is not null)`.as('outputs'),
+          sql<
+            string | null
+          >`(select cause from graph_node where graph_id = graph_run.id and state = 'failed' and cause is not null order by ended_at_ms desc limit 1)`.as(
+            'cause',
+          ),
         ])
         .orderBy('id', 'desc')
         .limit(limit)

@@ -27,6 +27,9 @@ const outputCharacters = 12_000;
 const recentDefault = 60;
 const answerCharacters = 500;
 
+/** Why something failed, for owners. */
+const causeFor = (call: CallContext, cause: string | null): { readonly cause?: string } => (cause === null || !isAdmin(call) ? {} : { cause });
+
 /** Looks at graphs that run or ran, and what may be done with them. */
 export function createRunMethods({ db, bus, clock, runner, subagents, admitChange }: RunMethodsDeps): RunMethods {
   async function found(named: string, call: CallContext): Promise<FoundGraph> {
@@ -104,7 +107,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
 
     'graph.runs': async ({ offset, limit }, call) => {
       const { rows, total } = await db.read(listGraphRuns, { ...reachOf(call), offset, limit });
-      const runs = rows.map(({ id, label, state, createdAtMs, nodeCount, outputs }) => ({
+      const runs = rows.map(({ id, label, state, createdAtMs, nodeCount, outputs, cause }) => ({
         graphId: id,
         name: label ?? id,
         status: state,
@@ -112,6 +115,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
         date: new Date(createdAtMs).toISOString(),
         nodeCount,
         fileCount: outputs,
+        ...causeFor(call, cause),
       }));
       return { runs, total, offset, limit, hasMore: offset + rows.length < total };
     },
@@ -125,10 +129,10 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
         name: row.label ?? row.id,
         status: row.state,
         date: new Date(row.createdAtMs).toISOString(),
-        nodes: nodes.map(({ nodeId, state }) => {
+        nodes: nodes.map(({ nodeId, state, error, cause }) => {
           const whole = outputs.get(nodeId);
           const artifacts = whole === undefined ? [] : [{ filename: whole.filename, content: whole.text }];
-          return { nodeId, status: state, output: whole?.text ?? null, artifacts };
+          return { nodeId, status: state, output: whole?.text ?? null, ...(error !== null && { error }), ...causeFor(call, cause), artifacts };
         }),
       };
     },
