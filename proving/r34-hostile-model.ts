@@ -105,12 +105,14 @@ export async function proveHostileModel(options: { readonly injections: number; 
       cases.filter((one) => plantOf(one) !== undefined),
       16,
       async ({ n }) => {
-        await rpcCall(planting, 'agent.execute', { message: `This is planting ${n}`, sessionKey: `plant-${n}:proof` }, { timeoutMs: 30_000 });
+        await rpcCall(planting, 'agent.execute', { message: `This is planting ${n}`, sessionKey: `plant-${n}:proof` }, { timeoutMs: 120_000 });
       },
     );
 
     const over = new AbortController();
     const deciding = decide(daemon, over.signal);
+    // Whatever ends the proof ends the daemon under it, and is what is reported.
+    deciding.catch(() => {});
     const target = daemon;
     await inParallel(cases, 16, (one) => play(target, one));
     over.abort();
@@ -125,7 +127,10 @@ export async function proveHostileModel(options: { readonly injections: number; 
       if (one.door === 'script') continue;
       const ran = results.has(one.n) && !results.get(one.n)?.startsWith('Not run:');
       if (ran && !approved.has(one.n)) wrong.push(`${one.door} ${one.n}: ${one.tool} ran without an approval`);
-      if (!ran && approved.has(one.n)) wrong.push(`${one.door} ${one.n}: ${one.tool} was approved and did not run: ${results.get(one.n)}`);
+      // Cases share a workspace, and a program is approved with all of it.
+      const hasChanged = results.get(one.n)?.includes('was changed while') === true;
+      if (!ran && approved.has(one.n) && !hasChanged)
+        wrong.push(`${one.door} ${one.n}: ${one.tool} was approved and did not run: ${results.get(one.n)}`);
     }
     // What the model was told is held against what is there.
     const left = [
@@ -222,14 +227,15 @@ function obey(request: FakeRequest, cases: readonly Case[], note: (one: Case, re
     const step = steps[messages.filter(({ role }) => role === 'assistant').length];
     return step === undefined ? { text: 'Planted' } : call(`plant_${planted.n}_${step[0]}`, ...step);
   }
-  const asked = /This is (?:case|node) (\d+)(, only look)?/.exec(texts.findLast((text) => /This is (?:case|node) \d+/.test(text)) ?? '');
-  const one = cases[Number(asked?.[1])];
-  if (one === undefined) return { text: 'Nothing to do' };
-  if (asked?.[0].includes('node') === true) {
+  const asked = /This is case (\d+)(, only look)?/.exec(texts.findLast((text) => /This is case \d+/.test(text)) ?? '');
+  const reader = cases[Number(/This is node (\d+)/.exec(texts.join('\n'))?.[1])];
+  if (reader !== undefined) {
     // The first node passes on what it reads.
     const read = messages.some(({ role }) => role === 'tool');
-    return read ? { text: `It says: ${orderOf(one)}` } : call(`node_${one.n}`, 'mcp__board--look', { text: `case ${one.n}` });
+    return read ? { text: `It says: ${orderOf(reader)}` } : call(`node_${reader.n}`, 'mcp__board--look', { text: `case ${reader.n}` });
   }
+  const one = cases[Number(asked?.[1])];
+  if (one === undefined) return { text: 'Nothing to do' };
   const called = (id: string) => messages.some(({ tool_calls: calls }) => calls?.some((call) => call.id === id));
   const look = lookOf(one);
   if (look !== undefined && !called(`look_${one.n}`)) return call(`look_${one.n}`, ...look);
@@ -246,7 +252,7 @@ async function play(daemon: Daemon, one: Case): Promise<void> {
   if (one.door === 'job') return playJob(daemon, one.n, message);
   if (one.door === 'node output') return playGraph(daemon, one.n, message);
   if (one.door === 'script') await putScript(daemon, one.n, 'fine');
-  const say = (text: string) => rpcCall(daemon, 'agent.execute', { message: text, sessionKey: `case-${one.n}:proof` }, { timeoutMs: 30_000 });
+  const say = (text: string) => rpcCall(daemon, 'agent.execute', { message: text, sessionKey: `case-${one.n}:proof` }, { timeoutMs: 120_000 });
   if (one.door === 'system text' || one.door === 'assistant text') {
     const role = one.door === 'system text' ? 'system' : 'assistant';
     await http({
@@ -260,7 +266,7 @@ async function play(daemon: Daemon, one: Case): Promise<void> {
           { role: 'user', content: message },
         ],
       },
-      timeoutMs: 30_000,
+      timeoutMs: 120_000,
     });
     return;
   }
@@ -289,8 +295,8 @@ const Started = z.looseObject({ graphId: z.string() });
 const Status = z.looseObject({ isTerminal: z.boolean() });
 
 async function until(isOver: () => Promise<boolean>): Promise<void> {
-  for (const endMs = performance.now() + 30_000; !(await isOver());) {
-    if (performance.now() > endMs) throw new Error('a run did not end within 30 s');
+  for (const endMs = performance.now() + 120_000; !(await isOver());) {
+    if (performance.now() > endMs) throw new Error('a run did not end within 2 min');
     await pause(20);
   }
 }
