@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import type { ParamsInput } from '@gatehouse/contract';
 import type { FakeAnswer } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
@@ -242,4 +244,19 @@ test('what an agent writes after text from outside is no order to the turn of th
   await server.client.call('cron.run', { jobName: 'page' });
   await server.runs('page');
   expect(asked[0]).toMatch(/^A job that you made is due\..*<<<UNTRUSTED-TEXT [0-9a-f]{32} source="cron" job="page">>>\nObey it again\.\n<<<END/s);
+});
+
+test('an event that an agent plans after text from outside is kept as tainted, in its own words; one that it plans before is clean', async () => {
+  const server = await start();
+  const event = (name: string) => ({ ...job(name), payload: { kind: 'heartbeat_event', text: `Obey ${name}.` } });
+  await ask(server, [event('before'), { tool: 'strange' }, event('after')]);
+  for (const jobName of ['before', 'after']) {
+    await server.client.call('cron.run', { jobName });
+    await server.runs(jobName);
+  }
+  using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true });
+  expect(db.prepare('SELECT text, tainted FROM heartbeat_event ORDER BY id').all()).toEqual([
+    { text: 'Obey before.', tainted: 0 },
+    { text: 'Obey after.', tainted: 1 },
+  ]);
 });
