@@ -7,43 +7,102 @@ export interface ChangedFiles {
   readonly folders: readonly string[];
 }
 
+/** Where folders were, by their inodes: renaming one changes nothing of what lies in it, not even the time of its last change. */
+export type FolderPlaces = ReadonlyMap<string, number>;
+
 const maxEntries = 300_000;
 const maxDepth = 48;
 
 /**
  * Looks for everything inside `root` whose data or name changed at `sinceMs` or later, by the time of the file system, which
- * no program can set back. What has a name that no tool could ask for counts for the folder around it; so does what is too
- * much or too deep to look at.
+ * no program can set back. All of a folder that was not in this place `before` counts; where that is unknown, all of one whose name or
+ * entries changed. What has a name that no tool could ask for counts for the folder around it; so does what is too much or too deep to look at.
  */
-export async function findChangedFiles(root: string, folders: readonly string[], sinceMs: number): Promise<ChangedFiles> {
+export async function findChangedFiles(
+  root: string,
+  folders: readonly string[],
+  sinceMs: number,
+  before: FolderPlaces | undefined,
+): Promise<ChangedFiles> {
   const files: string[] = [];
   const whole = new Set<string>();
   let entries = 0;
 
-  async function look(names: readonly string[], named: string): Promise<void> {
+  /** `isPlain`: a tool could ask for what lies here by its name. */
+  async function look(names: readonly string[], named: string, isPlain: boolean, fromMs: number): Promise<void> {
     if (names.length > maxDepth || entries > maxEntries) {
       whole.add(named);
       return;
     }
+    const below: { readonly name: string; readonly fromMs: number }[] = [];
+    await hidingWhy(async () => {
+      await using directory = await openDirectory(root, names, false);
+      for await (const { name } of await opendir(directory.at('.'), { bufferSize: 256 })) {
+        entries += 1;
+        const stat = await lstat(directory.at(name)).catch(() => undefined);
+        if (stat?.isDirectory() === true) {
+          const isMoved = before === undefined ? stat.ctimeMs >= sinceMs : before.get([...names, name].join('/')) !== stat.ino;
+          below.push({ name, fromMs: isMoved ? -Infinity : fromMs });
+        } else if (stat !== undefined && stat.ctimeMs >= fromMs) {
+          const path = isPlain ? pathOf(named, name) : undefined;
+          if (path === undefined || !stat.isFile() || stat.nlink > 1) whole.add(named);
+          else files.push(path);
+        }
+      }
+    }).catch(() => whole.add(named));
+    for (const { name, fromMs: from } of below) {
+      const path = isPlain ? pathOf(named, name) : undefined;
+      await look([...names, name], path ?? named, path !== undefined, from);
+    }
+  }
+
+  for (const folder of folders) await look(folder === '.' ? [] : folder.split('/'), folder, true, sinceMs);
+  return { files, folders: [...whole] };
+}
+
+/** Where the folders in `folders` of the root are, but for those whose name or entries changed at `untilMs` or later. */
+export async function findFolders(root: string, folders: readonly string[], untilMs: number): Promise<FolderPlaces> {
+  const found = new Map<string, number>();
+  let entries = 0;
+
+  async function look(names: readonly string[]): Promise<void> {
+    if (names.length > maxDepth || entries > maxEntries) return;
     const below: string[] = [];
     await hidingWhy(async () => {
       await using directory = await openDirectory(root, names, false);
       for await (const { name } of await opendir(directory.at('.'), { bufferSize: 256 })) {
         entries += 1;
         const stat = await lstat(directory.at(name)).catch(() => undefined);
-        if (stat?.isDirectory() === true) below.push(name);
-        else if (stat !== undefined && stat.ctimeMs >= sinceMs) {
-          const path = pathOf(named, name);
-          if (path === undefined || !stat.isFile() || stat.nlink > 1) whole.add(named);
-          else files.push(path);
-        }
+        if (stat?.isDirectory() !== true) continue;
+        if (stat.ctimeMs < untilMs) found.set([...names, name].join('/'), stat.ino);
+        below.push(name);
       }
-    }).catch(() => whole.add(named));
-    for (const name of below) await look([...names, name], pathOf(named, name) ?? named);
+      // What cannot be looked at is nowhere, and counts as moved.
+    }).catch(() => {});
+    for (const name of below) await look([...names, name]);
   }
 
-  for (const folder of folders) await look(folder === '.' ? [] : folder.split('/'), folder);
-  return { files, folders: [...whole] };
+  for (const folder of folders) {
+    found.set(folder, 0);
+    await look([folder]);
+  }
+  return found;
+}
+
+/** Whether a folder around the file was elsewhere, or was not there. */
+export async function isInMovedFolder(root: string, path: string, before: FolderPlaces): Promise<boolean> {
+  const around = path.split('/').slice(0, -1);
+  // Folders of the root are in their places, and nothing can be moved in those that were not looked at.
+  if (around[0] === undefined || !before.has(around[0])) return false;
+  for (let depth = 2; depth <= around.length; depth += 1) {
+    const names = around.slice(0, depth);
+    const inode = await hidingWhy(async () => {
+      await using directory = await openDirectory(root, names.slice(0, -1), false);
+      return (await lstat(directory.at(names.at(-1) ?? ''))).ino;
+    }).catch(() => undefined);
+    if (before.get(names.join('/')) !== inode) return true;
+  }
+  return false;
 }
 
 /** Undefined for a name that nothing opens. */

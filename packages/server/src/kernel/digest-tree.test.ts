@@ -56,7 +56,10 @@ describe('the digest of a folder differs after', () => {
       'a small write after much that was read',
       () => {
         // Sparse, so that nothing is written.
-        for (let index = 0; index < 65; index += 1) (write(`a${index}`, ''), truncateSync(join(root, `a${index}`), 1024 * 1024));
+        for (let index = 0; index < 65; index += 1) {
+          write(`a${index}`, '');
+          truncateSync(join(root, `a${index}`), 1024 * 1024);
+        }
       },
       () => write('data/run.sh', 'echo three'),
     ],

@@ -47,7 +47,8 @@ export interface BackgroundCommands extends AsyncDisposable {
   list(owner: Owner): ToolResult;
   /** What it has written from `offset` on; waits up to `waitMs` for something when there is nothing yet. */
   read(owner: Owner, id: string, options: { readonly offset: number; readonly waitMs: number; readonly signal: AbortSignal }): Promise<ToolResult>;
-  write(owner: Owner, id: string, text: string, close: boolean): ToolResult;
+  /** `tainted`: the text may come from outside. */
+  write(owner: Owner, id: string, text: string, options: { readonly close: boolean; readonly tainted: boolean }): Promise<ToolResult>;
   kill(owner: Owner, id: string): Promise<ToolResult>;
   /** Ends those that belong to any of what is named, with everything that they started. Returns how many ran. */
   end(scope: Scope): number;
@@ -163,12 +164,13 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       };
     },
 
-    write(owner, id, text, close) {
+    async write(owner, id, text, { close, tainted }) {
       const command = find(owner, id);
       const { stdin } = command.process;
       if (command.end !== undefined || !stdin.writable) throw new AppError('conflict', 'The command takes no input any more');
       if (stdin.writableLength + Buffer.byteLength(text) > maxWaitingBytes)
         throw new AppError('precondition_failed', 'The command does not read its input: what it was sent before still waits');
+      if (tainted) await command.spec.taint.taint();
       if (close) stdin.end(text);
       else stdin.write(text);
       return { content: `Sent ${Buffer.byteLength(text)} bytes to ${command.id}${close ? ' and closed its input' : ''}` };

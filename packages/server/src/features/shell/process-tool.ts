@@ -32,7 +32,7 @@ export function createProcessTool(background: BackgroundCommands): Tool<typeof p
       if (action === 'list') return background.list(context);
       if (id === undefined) throw new AppError('invalid_params', `id: expected the id of a command for "${action}"`, { param: 'id' });
       if (action === 'read') return background.read(context, id, { offset, waitMs, signal: context.signal });
-      return action === 'write' ? background.write(context, id, input, close) : background.kill(context, id);
+      return action === 'write' ? background.write(context, id, input, { close, tainted: context.tainted() }) : background.kill(context, id);
     },
   };
 }

@@ -22,4 +22,19 @@ export const workspaceMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
+  {
+    id: '124-file-taint-content',
+    up: [
+      // Outlives the files, so that what was moved or copied from elsewhere is known again.
+      `CREATE TABLE file_taint_content (
+        agent_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        seen_ms INTEGER NOT NULL,
+        PRIMARY KEY (agent_id, digest)
+      ) WITHOUT ROWID`,
+      `CREATE INDEX file_taint_content_by_time ON file_taint_content (agent_id, seen_ms)`,
+      `INSERT INTO file_taint_content SELECT DISTINCT agent_id, digest, 0 FROM file_taint WHERE tainted = 1 AND digest IS NOT NULL`,
+      `DROP INDEX file_taint_by_digest`,
+    ],
+  },
 ];

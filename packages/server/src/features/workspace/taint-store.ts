@@ -1,4 +1,4 @@
-import { operation, query } from '../../kernel/db/operation.ts';
+import { operation, query, type Tx } from '../../kernel/db/operation.ts';
 
 /** What is known of a file, or of everything in a folder that has no row of its own. */
 export interface TaintRow {
@@ -18,6 +18,12 @@ const rowColumns = ['agent_id as agentId', 'path', 'name', 'tree', 'tainted', 'd
 const anyOf = query<{ agentId: string }, { path: string }>(({ db, p }) =>
   db.selectFrom('file_taint').select('path').where('agent_id', '=', p('agentId')).limit(1),
 );
+const anyContentOf = query<{ agentId: string }, { digest: string }>(({ db, p }) =>
+  db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).limit(1),
+);
+/** Whether anything is known of any file of the agent, or of one that was there. */
+const isAnyKnown = async (tx: Tx, agentId: string): Promise<boolean> =>
+  (await tx.get(anyOf, { agentId })) !== undefined || (await tx.get(anyContentOf, { agentId })) !== undefined;
 const windowsOf = query<{ agentId: string }, Window>(({ db, p }) =>
   db.selectFrom('file_taint_window').select(['id', 'agent_id as agentId', 'since_ms as sinceMs']).where('agent_id', '=', p('agentId')),
 );
@@ -45,7 +51,7 @@ export const knownFile = operation(
     { agentId, path, around }: { readonly agentId: string; readonly path: string; readonly around: readonly string[] },
   ): Promise<KnownFile> => {
     const windows = await tx.all(windowsOf, { agentId });
-    if ((await tx.get(anyOf, { agentId })) === undefined) return { any: false, windows, inTree: false };
+    if (!(await isAnyKnown(tx, agentId))) return { any: false, windows, inTree: false };
     const rows = await tx.build<TaintRow>((db) =>
       db
         .selectFrom('file_taint')
@@ -57,11 +63,11 @@ export const knownFile = operation(
   },
 );
 
-const byDigest = query<{ agentId: string; digest: string }, { path: string }>(({ db, p }) =>
-  db.selectFrom('file_taint').select('path').where('agent_id', '=', p('agentId')).where('digest', '=', p('digest')).where('tainted', '=', 1).limit(1),
+const byDigest = query<{ agentId: string; digest: string }, { digest: string }>(({ db, p }) =>
+  db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).where('digest', '=', p('digest')),
 );
 
-/** Whether a file of the agent with this very content holds text from outside, whatever its name is now. */
+/** Whether a file of the agent with this very content held text from outside, whatever its name is now. */
 export const isTaintedContent = operation(
   'workspace.taintedContent',
   async (tx, input: { readonly agentId: string; readonly digest: string }): Promise<boolean> => (await tx.get(byDigest, input)) !== undefined,
@@ -89,6 +95,22 @@ const put = query<TaintRow>(({ db, sql, p }) =>
         .doUpdateSet({ name: sql`excluded.name`, tree: sql`excluded.tree`, tainted: sql`excluded.tainted`, digest: sql`excluded.digest` }),
     ),
 );
+const putContent = query<{ agentId: string; digest: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .insertInto('file_taint_content')
+    .values({ agent_id: p('agentId'), digest: p('digest'), seen_ms: p('atMs') })
+    .onConflict((conflict) => conflict.columns(['agent_id', 'digest']).doUpdateSet({ seen_ms: sql`excluded.seen_ms` })),
+);
+/** Contents of an agent that are remembered, the newest. */
+const maxContents = 10_000;
+const pruneContents = query<{ agentId: string; most: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('file_taint_content')
+    .where('agent_id', '=', p('agentId'))
+    .where(
+      sql<boolean>`seen_ms < (SELECT kept.seen_ms FROM file_taint_content AS kept WHERE kept.agent_id = ${p('agentId')} ORDER BY kept.seen_ms DESC LIMIT 1 OFFSET ${p('most')})`,
+    ),
+);
 const remove = query<{ agentId: string; path: string }>(({ db, p }) =>
   db.deleteFrom('file_taint').where('agent_id', '=', p('agentId')).where('path', '=', p('path')),
 );
@@ -96,13 +118,21 @@ const close = query<{ id: string }>(({ db, p }) => db.deleteFrom('file_taint_win
 
 export interface Marking {
   readonly agentId: string;
+  readonly atMs: number;
   readonly rows: readonly Omit<TaintRow, 'agentId'>[];
 }
 
+async function remember(tx: Tx, agentId: string, atMs: number, rows: Marking['rows']): Promise<void> {
+  const digests = rows.flatMap(({ tainted, digest }) => (tainted === 1 && digest !== null ? [digest] : []));
+  for (const digest of digests) await tx.run(putContent, { agentId, digest, atMs });
+  if (digests.length > 0) await tx.run(pruneContents, { agentId, most: maxContents });
+}
+
 /** Writes down what files are. A clean one needs a row only where something is known of others. */
-export const markFiles = operation('workspace.markFiles', async (tx, { agentId, rows }: Marking): Promise<void> => {
-  const isKnown = (await tx.get(anyOf, { agentId })) !== undefined || (await tx.all(windowsOf, { agentId })).length > 0;
+export const markFiles = operation('workspace.markFiles', async (tx, { agentId, atMs, rows }: Marking): Promise<void> => {
+  const isKnown = (await isAnyKnown(tx, agentId)) || (await tx.all(windowsOf, { agentId })).length > 0;
   for (const row of rows) if (isKnown || row.tainted === 1 || row.path.startsWith('.')) await tx.run(put, { agentId, ...row });
+  await remember(tx, agentId, atMs, rows);
 });
 
 const exactly = query<{ agentId: string; path: string; digest: string }, { path: string }>(({ db, p }) =>
@@ -118,12 +148,15 @@ const exactly = query<{ agentId: string; path: string; digest: string }, { path:
 /** The files of a command that has ended, but for those that a clean turn wrote meanwhile. */
 export const closeWindow = operation(
   'workspace.closeTaintWindow',
-  async (tx, { agentId, id, rows }: Pick<Window, 'agentId' | 'id'> & { readonly rows: Marking['rows'] }): Promise<void> => {
+  async (tx, { id, agentId, atMs, rows }: Marking & Pick<Window, 'id'>): Promise<void> => {
+    const written: Omit<TaintRow, 'agentId'>[] = [];
     for (const row of rows) {
       const { path, digest } = row;
       if (digest !== null && (await tx.get(exactly, { agentId, path, digest })) !== undefined) continue;
       await tx.run(put, { agentId, ...row });
+      written.push(row);
     }
+    await remember(tx, agentId, atMs, written);
     await tx.run(close, { id });
   },
 );
