@@ -90,6 +90,6 @@ test('what nobody can compare is named, and a missing folder is an empty one', (
   expect(look()).toEqual({ refused: '"data/pipe" is a pipe or a device' });
   rmSync(join(root, 'data'), { recursive: true });
   execFileSync('sh', ['-c', 'for i in $(seq 110); do mkdir d; cd d; done'], { cwd: root });
-  expect(look()).toEqual({ refused: expect.stringMatching(/^"d\/.*" is nested too deeply$/) });
+  expect(look()).toEqual({ refused: expect.stringMatching(/^".*\/d" is nested too deeply$/) });
   expect(digestTree({ root: join(root, 'missing'), without: [] })).toMatchObject({ digest: expect.any(String) });
 });
