@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { acceptDelivery } from './accept-delivery.ts';
-import type { AgentsApi, ConfigureAgent } from './features/agents/api.ts';
+import type { Agent, AgentsApi, ConfigureAgent } from './features/agents/api.ts';
 import type { AutonomyApi } from './features/autonomy/api.ts';
 import { endWork, endWorkWithMessage } from './end-left-turn.ts';
 import { createDurable, type DurableDeps } from './features/durable/durable.ts';
@@ -35,12 +35,11 @@ export interface ScheduleDeps {
   readonly autonomy: AutonomyApi;
   readonly configure: ConfigureAgent;
   readonly knowsModel: (name: string) => boolean;
+  readonly models: Pick<Models, 'onRecovered' | 'watch' | 'resolve' | 'defaultModel'>;
   readonly checklist: WorkspaceApi['checklist'];
   /** Whether a turn runs in a conversation. */
   readonly isBusy: (conversationRef: string) => boolean;
   readonly turns: TurnsApi;
-  /** Calls back with a model that had failed and answers again. */
-  readonly onRecovered: Models['onRecovered'];
   readonly memory: MemoryLifeApi;
   readonly fence: (text: string, label: FenceLabel) => string;
   /** The identity of a token as it is now; undefined when it is gone. */
@@ -60,6 +59,13 @@ export interface ScheduleDeps {
 export function createSchedule(deps: ScheduleDeps) {
   const { building, options, db, bus, clock, bootId, agents, turns, mayWork } = deps;
   const { log } = options;
+  const namedModels = ({ config: { model, fallbackModels, heartbeat, operationModels } }: Agent) => [
+    model,
+    ...fallbackModels,
+    ...(heartbeat.model === undefined ? [] : [heartbeat.model]),
+    ...Object.values(operationModels).map((operation) => operation.model),
+  ];
+  const modelsBefore = new Map(agents.list().map((agent) => [agent.id, namedModels(agent).join(' ')]));
   /** What models are reached with; keys come from the environment as well. */
   const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
   const durable = building.use(
@@ -70,6 +76,7 @@ export function createSchedule(deps: ScheduleDeps) {
       bootId,
       endWork,
       maxWaitMs: options.config.durable.maxWaitMs,
+      watchModel: deps.models.watch,
       isSuspended: (agentId) => agents.find(agentId)?.suspended === true,
       isHeld: deps.isHeld,
       onClaimEnd: deps.onClaimEnd,
@@ -88,6 +95,12 @@ export function createSchedule(deps: ScheduleDeps) {
       agents,
       configure: deps.configure,
       knowsModel: deps.knowsModel,
+      watchModels(agent) {
+        for (const name of namedModels(agent)) {
+          const model = name === undefined ? deps.models.defaultModel() : deps.models.resolve(name);
+          if (model !== undefined) deps.models.watch(`${model.provider}/${model.modelId}`);
+        }
+      },
       checklist: deps.checklist,
       durable: durable.api,
       turn: turns.durable,
@@ -133,11 +146,12 @@ export function createSchedule(deps: ScheduleDeps) {
     }),
   );
   building.defer(
-    deps.onRecovered((model) => {
+    deps.models.onRecovered((model) => {
       heartbeat.modelRecovered(model);
-      durable.api
-        .resumeWaiting({ kind: 'provider', subject: model })
-        .catch((error: unknown) => log.warn({ err: error, model }, 'Work that waits for a model could not be resumed; it looks again later'));
+      durable.api.resumeWaiting({ kind: 'provider', subject: model }).catch((error: unknown) => {
+        deps.models.watch(model);
+        log.warn({ err: error, model }, 'Work that waits for a model could not be resumed; it looks again later');
+      });
     }),
   );
   return {
@@ -150,11 +164,17 @@ export function createSchedule(deps: ScheduleDeps) {
     agentChanged(agentId: string): void {
       heartbeat.agentChanged(agentId);
       cron.agentChanged(agentId);
-      if (agents.find(agentId)?.suspended !== false) return;
+      const agent = agents.find(agentId);
+      const models = agent === undefined ? undefined : namedModels(agent).join(' ');
+      const hasOthers = models !== modelsBefore.get(agentId);
+      if (models === undefined) modelsBefore.delete(agentId);
+      else modelsBefore.set(agentId, models);
+      if (agent === undefined || agent.suspended) return;
+      const resumed = [durable.api.resumeWaiting({ kind: 'agent', subject: agentId }), ...(hasOthers ? [durable.api.resumeAgent(agentId)] : [])];
       // Not waited for: what a failure leaves is found by a later look.
-      void durable.api
-        .resumeWaiting({ kind: 'agent', subject: agentId })
-        .catch((error: unknown) => log.module('durable').error({ err: error, agentId }, 'Work of a resumed agent could not be resumed'));
+      void Promise.all(resumed).catch((error: unknown) =>
+        log.module('durable').error({ err: error, agentId }, 'Work of an agent that changed could not be resumed'),
+      );
     },
     tools: cron.tools,
     /** After all handlers are there, and before the doors are open. */

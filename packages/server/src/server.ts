@@ -368,7 +368,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     autonomy: autonomy.api,
     configure: agents.configure,
     knowsModel: (name) => models.resolve(name) !== undefined,
-    onRecovered: models.onRecovered,
+    models,
     checklist: workspace.api.checklist,
     isBusy: (ref) => lanes.of(ref).running,
     turns: turns.api,

@@ -486,6 +486,24 @@ describe('fallback', () => {
     expect(recovered).toEqual(['one/m', 'one/m']);
   });
 
+  test('a watched model is reported once, with its next answer or when the state of its provider is cleared, and no other success is', async () => {
+    const { models } = await pair();
+    const recovered: string[] = [];
+    models.onRecovered((model) => recovered.push(model));
+    await run(models, ['one/m']);
+    expect(recovered).toEqual([]);
+    models.watch('one/m');
+    await run(models, ['one/n']);
+    await run(models, ['one/m']);
+    await run(models, ['one/m']);
+    expect(recovered).toEqual(['one/m']);
+    models.watch('one/n');
+    models.clearState('two');
+    models.clearState('one');
+    models.clearState('one');
+    expect(recovered).toEqual(['one/m', 'one/n']);
+  });
+
   test.each([
     [401, 'auth', {}],
     [402, 'billing', { error: { message: 'pay', code: 'insufficient_credits' } }],

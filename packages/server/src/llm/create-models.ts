@@ -99,6 +99,7 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
     generate,
     states: () => providers.map(({ id }) => states.stateOf(id)),
     clearState: (provider) => states.clear(provider),
+    watch: (model) => states.watch(model),
     onRecovered: (listener) => states.onRecovered(listener),
     describeDiscovery: () => ({
       providers: [

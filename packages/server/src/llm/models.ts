@@ -67,6 +67,8 @@ export interface Models extends AsyncDisposable {
   states(): readonly ProviderState[];
   /** Forgets what failed calls said about a provider ("try now"). */
   clearState(provider: string): void;
-  /** Called with `provider/modelId` when a model that had failed answers, or its provider's state is cleared; returns what ends it. */
+  /** Has the next answer of a model (`provider/modelId`) reported to `onRecovered`, also when this process never saw it fail. */
+  watch(model: string): void;
+  /** Called with `provider/modelId` when a model that had failed or is watched answers, or its provider's state is cleared; returns what ends it. */
   onRecovered(listener: (model: string) => void): () => void;
 }

@@ -73,6 +73,8 @@ export class ProviderStates {
   readonly #doubts: Doubts;
   readonly #failing = new Map<string, Failing>();
   readonly #recoveredAtMs = new Map<string, number>();
+  /** Models whose next answer is reported though nothing is known against them. */
+  readonly #watched = new Set<string>();
   readonly #listeners = new Set<(model: string) => void>();
 
   constructor(bus: EventBus, clock: Clock, firstMs: number) {
@@ -123,21 +125,24 @@ export class ProviderStates {
     const entry = this.#failing.get(provider);
     const wasPaused = this.#pauses.get(provider)?.delete(modelId) === true;
     const wasDoubted = this.#doubts.forget(`${provider}/${modelId}`);
-    if (entry === undefined && !wasDoubted) return;
+    const wasWatched = this.#watched.delete(`${provider}/${modelId}`);
+    if (entry === undefined && !wasDoubted && !wasWatched) return;
     const wasFailing = entry?.models.delete(modelId) === true;
     if (entry !== undefined) this.#endFailing(provider, entry);
-    if (!wasFailing && !wasPaused && !wasDoubted) return;
-    this.#recoveredAtMs.set(provider, this.#clock.now());
+    if (wasFailing || wasPaused || wasDoubted) this.#recoveredAtMs.set(provider, this.#clock.now());
+    else if (!wasWatched) return;
     this.#notify(provider, [modelId]);
   }
 
   /** Forgets what failed calls said, so that the next call goes through. */
   clear(provider: string): void {
-    const doubted = this.#doubtedOf(provider);
-    const models = new Set([...(this.#failing.get(provider)?.models ?? []), ...(this.#pauses.get(provider)?.keys() ?? []), ...doubted]);
+    const doubted = modelsIn(this.#doubts.models(), provider);
+    const watched = modelsIn(this.#watched, provider);
+    const models = new Set([...(this.#failing.get(provider)?.models ?? []), ...(this.#pauses.get(provider)?.keys() ?? []), ...doubted, ...watched]);
     this.#failing.delete(provider);
     this.#pauses.delete(provider);
     for (const modelId of doubted) this.#doubts.forget(`${provider}/${modelId}`);
+    for (const modelId of watched) this.#watched.delete(`${provider}/${modelId}`);
     if (models.size === 0) return;
     this.#recoveredAtMs.set(provider, this.#clock.now());
     this.#notify(provider, models);
@@ -150,7 +155,7 @@ export class ProviderStates {
     if (refused !== undefined) return this.#paused(provider, 'refused', refused);
     const cooling = pauses.filter(({ until }) => until > this.#clock.monotonic()).toSorted((a, b) => b.until - a.until)[0];
     if (cooling !== undefined) return this.#paused(provider, 'cooling', cooling);
-    for (const modelId of this.#doubtedOf(provider)) {
+    for (const modelId of modelsIn(this.#doubts.models(), provider)) {
       const shared = this.#doubts.sharedOf(`${provider}/${modelId}`);
       if (shared !== undefined) return { provider, state: 'refused', sinceMs: shared.sinceMs, cause: shared.cause };
     }
@@ -158,6 +163,10 @@ export class ProviderStates {
     if (failing !== undefined && meaning[failing.last] === 'sick' && (failing.failures >= degradedAfter || failing.last === 'network'))
       return { provider, state: 'unreachable', sinceMs: failing.sinceMs, cause: failing.cause };
     return { provider, state: 'ok', sinceMs: this.#recoveredAtMs.get(provider) ?? this.#startedAtMs };
+  }
+
+  watch(model: string): void {
+    this.#watched.add(model);
   }
 
   onRecovered(listener: (model: string) => void): () => void {
@@ -169,11 +178,6 @@ export class ProviderStates {
     if (entry.failures >= degradedAfter) this.#bus.emit('provider:recovered', { provider, timestamp: this.#clock.now() });
     entry.failures = 0;
     if (entry.models.size === 0) this.#failing.delete(provider);
-  }
-
-  #doubtedOf(provider: string): string[] {
-    const prefix = `${provider}/`;
-    return [...this.#doubts.models()].flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
   }
 
   #pause({ provider, modelId }: About, error: ModelError, nowMs: number): Pause | undefined {
@@ -202,6 +206,12 @@ export class ProviderStates {
   #notify(provider: string, models: Iterable<string>): void {
     for (const modelId of models) for (const listener of this.#listeners) listener(`${provider}/${modelId}`);
   }
+}
+
+/** Ids of those of these models (`provider/modelId`) that are the provider's. */
+function modelsIn(names: Iterable<string>, provider: string): string[] {
+  const prefix = `${provider}/`;
+  return [...names].flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
 }
 
 const nameOf = ({ provider, modelId }: About) => `${provider}/${modelId}`;

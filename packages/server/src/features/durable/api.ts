@@ -146,6 +146,8 @@ export interface DurableWork {
   resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
   /** Gives up the items that wait for this; each ends as `gaveUp` of its kind says. */
   endWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string; readonly endedBy: EndOfWait }): Promise<void>;
+  /** Makes the items of an agent due that wait for a provider: it has other models now. */
+  resumeAgent(agentId: string): Promise<void>;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */
   start(): Promise<void>;
   /** Items of this process that run. */

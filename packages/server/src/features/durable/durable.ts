@@ -12,6 +12,7 @@ import {
   pruneWork,
   releaseWork,
   renewWork,
+  resumeAgentWork,
   resumeWork,
   returnWork,
   type Settlement,
@@ -30,6 +31,8 @@ export interface DurableDeps {
   readonly endWork: Operation<Settlement, boolean>;
   /** `durable.maxWaitMs`; 24 hours when absent. */
   readonly maxWaitMs?: number;
+  /** Called with each model (`provider/model`) that work waits for, also at the start: its next answer is to be reported by `resumeWaiting`. */
+  readonly watchModel?: (model: string) => void;
   readonly isSuspended?: (agentId: string) => boolean;
   /** A claim of this process ended, however it did. */
   readonly onClaimEnd?: (work: WorkClaim) => void;
@@ -51,6 +54,8 @@ const afterErrorMs = 1_000;
 const heldLookMs = 5_000;
 /** Processes that ended over the same piece of work before it is given up unseen by its handler. */
 const maxResumes = 8;
+/** Between the first tries at a start of work that waits for the same model: its provider may still be down. */
+const startStepMs = 1_000;
 const longestRetryMs = 24 * 60 * 60_000;
 /** What waits for a person may wait longer than what waits for a provider. */
 const longestAheadMs = 7 * 24 * 60 * 60_000;
@@ -69,6 +74,8 @@ interface Kind {
 interface Held {
   readonly item: WorkItem;
   readonly aborter: AbortController;
+  /** The model that it waits for from its end on. */
+  waitsFor?: string;
   ended: Promise<void>;
 }
 
@@ -81,6 +88,7 @@ export function createDurable(deps: DurableDeps): Durable {
     bootId,
     endWork,
     maxWaitMs = 24 * 60 * 60_000,
+    watchModel = () => {},
     isSuspended = () => false,
     isHeld = () => false,
     onClaimEnd = () => {},
@@ -157,6 +165,8 @@ export function createDurable(deps: DurableDeps): Durable {
       .then((isOver) => {
         held.delete(item.id);
         onClaimEnd(item);
+        // The wait is stored by now, so that an answer from here on finds it.
+        if (entry.waitsFor !== undefined) watchModel(entry.waitsFor);
         const wasFull = kind.running >= kind.limits.concurrency;
         kind.running -= 1;
         if (held.size === 0) cancelRenew();
@@ -270,6 +280,8 @@ export function createDurable(deps: DurableDeps): Durable {
     },
     waitFor(item, ended) {
       const wait = waitForProvider(item.waiting, ended, { atMs: clock.now(), maxWaitMs });
+      const entry = held.get(item.id);
+      if (entry !== undefined && wait !== undefined) entry.waitsFor = ended.model;
       return wait && { wait };
     },
     untilResumed: (agentId) => ({
@@ -281,10 +293,14 @@ export function createDurable(deps: DurableDeps): Durable {
     async endWaiting(what) {
       if ((await db.write(endWaitingWork, { ...what, atMs: clock.now() })) > 0) sweep();
     },
+    async resumeAgent(agentId) {
+      if ((await db.write(resumeAgentWork, { agentId, atMs: clock.now() })) > 0) sweep();
+    },
     async start() {
       const atMs = clock.now();
       const untilMs = atMs + Math.max(longestRetryMs, maxWaitMs) + longestAheadMs;
-      const { left, moved } = await db.write(takeOverWork, { owner: bootId, atMs, untilMs });
+      const { left, moved, models } = await db.write(takeOverWork, { owner: bootId, atMs, untilMs, stepMs: startStepMs });
+      for (const model of models) watchModel(model);
       if (left > 0) log.warn({ left }, 'Resuming work that an earlier run left open');
       if (moved > 0) log.warn({ moved }, 'Work was put off further than any is: the clock was wrong, and it is due now');
       isStarted = true;

@@ -302,6 +302,22 @@ export const endWaitingWork = operation(
   async (tx, input: Resumed & { readonly endedBy: EndOfWait }): Promise<number> => (await tx.run(giveUp, input)).changes,
 );
 
+const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`)
+    .where('agent_id', '=', p('agentId'))
+    .where(sql<boolean>`state = 'accepted'`),
+);
+
+/** Makes the items of an agent due that wait for a provider; returns how many. */
+export const resumeAgentWork = operation(
+  'durable.resumeAgent',
+  async (tx, input: { readonly agentId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOf, input)).changes,
+);
+
 const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
   db
     .updateTable('work_item')
@@ -465,16 +481,48 @@ const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =
     .where((is) => is.or([is('not_before_ms', '>', p('untilMs')), is('created_at_ms', '>', p('atMs'))])),
 );
 
-/** At start: frees the work of a dead owner, because one process locks the home, and makes due what a clock that was ahead put off. */
+const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .from(
+      db
+        .selectFrom('work_item')
+        .select([
+          'id as waiterId',
+          sql<number>`row_number() over (partition by json_extract(waiting_json, '$.subject') order by not_before_ms, created_at_ms) - 1`.as('place'),
+        ])
+        .where('waiting_json', 'is not', null)
+        .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`)
+        .as('waiter'),
+    )
+    .set({ not_before_ms: sql`${p('atMs')} + waiter.place * ${p('stepMs')}` })
+    .where(sql<boolean>`work_item.id = waiter.waiterId and not_before_ms > ${p('atMs')} + waiter.place * ${p('stepMs')}`),
+);
+
+const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, sql }) =>
+  db
+    .selectFrom('work_item')
+    .select(sql<string | null>`json_extract(waiting_json, '$.subject')`.as('model'))
+    .distinct()
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`),
+);
+
+/**
+ * At start: frees the work of a dead owner, because one process locks the home, and makes due what a clock that was ahead put off.
+ * What waits for a model is tried soon, one item after the other: the pauses that it waited for ended with the process that knew them.
+ */
 export const takeOverWork = operation(
   'durable.takeOver',
   async (
     tx,
-    { owner, atMs, untilMs }: { readonly owner: string; readonly atMs: number; readonly untilMs: number },
-  ): Promise<{ readonly left: number; readonly moved: number }> => {
+    { owner, stepMs, ...at }: { readonly owner: string; readonly atMs: number; readonly untilMs: number; readonly stepMs: number },
+  ): Promise<{ readonly left: number; readonly moved: number; readonly models: readonly string[] }> => {
     const { changes: left } = await tx.run(free, { owner });
-    const { changes: moved } = await tx.run(bringForward, { atMs, untilMs });
-    return { left, moved };
+    const { changes: moved } = await tx.run(bringForward, at);
+    await tx.run(spread, { atMs: at.atMs, stepMs });
+    const models = (await tx.all(waitedFor, {})).flatMap(({ model }) => model ?? []);
+    return { left, moved, models };
   },
 );
 
@@ -577,6 +625,7 @@ export const durableOperations = [
   suspendWork,
   resumeWork,
   endWaitingWork,
+  resumeAgentWork,
   claimWork,
   renewWork,
   takeOverWork,

@@ -31,6 +31,8 @@ export interface HeartbeatDeps {
   readonly agents: AgentsApi;
   readonly configure: ConfigureAgent;
   readonly knowsModel: (name: string) => boolean;
+  /** Has the next answer of an agent's models reported to `modelRecovered`. */
+  readonly watchModels: (agent: Agent) => void;
   readonly checklist: WorkspaceApi['checklist'];
   readonly durable: DurableWork;
   readonly turn: TurnsApi['durable'];
@@ -364,7 +366,8 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       await recover();
       for (const agent of agents.list()) {
         beginAnew(agent);
-        const { lastRunAtMs } = stateOf(agent.id);
+        const { lastRunAtMs, consecutiveErrors } = stateOf(agent.id);
+        if (consecutiveErrors > 0) deps.watchModels(agent);
         if (lastRunAtMs !== null) coalescer.began(agent.id, lastRunAtMs);
         plan(agent.id);
       }

@@ -204,6 +204,7 @@ const scriptedModels: Models = {
   generate: () => Promise.reject(new Error('not scripted')),
   states: () => [],
   clearState: () => {},
+  watch: () => {},
   onRecovered: () => () => {},
   async [Symbol.asyncDispose]() {},
 };
