@@ -139,7 +139,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const responseSockets = createResponseSockets({
     ...deps,
     onClose: settle,
-    maxMessageBytes: config.httpBodyLimitBytes,
+    maxMessageBytes: config.wsMaxMessageBytes,
     admit(identity) {
       const { allowed, resetMs } = limiter.take(`token:${identity.tokenId}`);
       if (!allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: resetMs });

@@ -71,7 +71,12 @@ export const GatewayConfig = z.strictObject({
       windowMs: z.int().min(1).default(60_000).describe('Length of the sliding window, in milliseconds.'),
     })
     .prefault({}),
-  wsMaxMessageBytes: z.int().min(1024).max(67_108_864).default(1_048_576).describe('Largest WebSocket frame, in bytes.'),
+  wsMaxMessageBytes: z
+    .int()
+    .min(1024)
+    .max(67_108_864)
+    .default(1_048_576)
+    .describe('Largest WebSocket frame, in bytes, on `/ws` and `/v1/responses`; a longer one closes its socket with 1009.'),
   wsMaxInFlight: z.int().min(1).max(10_000).default(64).describe('Calls that one connection may have running.'),
   maxConnections: z.int().min(1).max(1_000_000).default(10_000).describe('Open sockets in all; fewer where the system allows few open files.'),
   maxEventStreams: z.int().min(1).max(1_000_000).default(5_000).describe('Open streams of /api/events in all; one token may hold half of them.'),

@@ -103,12 +103,6 @@ export class SocketSession {
     this.#alive = true;
   }
 
-  /** Answers a ping, unless earlier answers are still unread: pings must not fill the buffer. */
-  pong(data: Buffer): void {
-    this.#alive = true;
-    if (this.#socket.bufferedAmount < softBytes && this.#socket.readyState === this.#socket.OPEN) this.#socket.pong(data);
-  }
-
   terminate(): void {
     this.#socket.terminate();
   }

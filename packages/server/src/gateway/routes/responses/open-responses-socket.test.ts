@@ -9,7 +9,7 @@ import { openResponseSocket } from '../../testing/response-socket.ts';
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({ config: { gateway: { compat: { tools: 'none' } } } });
+  server = await startTestServer({ config: { gateway: { compat: { tools: 'none' }, wsMaxMessageBytes: 65_536 } } });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -190,6 +190,15 @@ describe('a socket', () => {
     expect((await socket.create({ model, input: 'x' })).error).toMatchObject({ status: 400, error: { code: 'upstream_rejected' } });
     say('fine');
     expect(textOf((await socket.create({ model, input: 'x' })).final)).toBe('fine');
+  });
+
+  it('is closed with 1009 by a frame above gateway.wsMaxMessageBytes, which no model sees', async () => {
+    await using socket = await open();
+    say('fine');
+    expect(textOf((await socket.create({ model, input: 'x'.repeat(60_000) })).final)).toBe('fine');
+    const before = server.provider.served();
+    socket.send({ model, input: 'x'.repeat(70_000) });
+    expect([await socket.closed, server.provider.served()]).toEqual([1009, before]);
   });
 
   it('runs one response at a time, and ends it with the socket', async () => {
