@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mountMissing, proveFewDescriptors, proveFullDisk } from './scarcity.ts';
+import { mountMissing, proveFewDescriptors, proveFullDisk, proveNoInodesAndReadOnly } from './scarcity.ts';
 
 test.runIf(process.platform === 'linux')(
   'more idle sockets than descriptors neither end the daemon nor keep it from answering',
@@ -13,6 +13,14 @@ test.runIf(mountMissing() === undefined)(
   'a full disk is told, reads go on, and it is over once there is room',
   async () => {
     expect(await proveFullDisk()).toEqual({ wrong: [] });
+  },
+  60_000,
+);
+
+test.runIf(mountMissing() === undefined)(
+  'a disk without inodes and one that is mounted read-only are named by the start and by the doctor',
+  async () => {
+    expect(await proveNoInodesAndReadOnly()).toEqual({ wrong: [] });
   },
   60_000,
 );

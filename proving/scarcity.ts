@@ -4,7 +4,7 @@ import { Agent } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
+import { type Daemon, pause, root, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
@@ -19,6 +19,7 @@ const limit = 256;
 const turns = 5;
 const refusedMs = 2_000;
 const exitDisk = 73;
+const exitHome = 66;
 const Health = z.looseObject({ status: z.string() });
 
 /**
@@ -123,6 +124,57 @@ export async function proveFullDisk(options: { readonly broken?: string } = {}):
     await daemon?.kill();
     spawnSync('umount', [home]);
     await removeHome(dir);
+  }
+}
+
+/** A disk on which no more files can be created although bytes are free, and one that is mounted read-only. */
+export async function proveNoInodesAndReadOnly(): Promise<ScarcityReport> {
+  const dir = await makeHome();
+  const disk = join(dir, 'disk');
+  const home = join(disk, 'home');
+  await mkdir(disk);
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=120,mode=0700', 'tmpfs', disk]);
+  if (mounted.status !== 0) throw new Error(`mount: ${String(mounted.stderr)}`);
+  const wrong: string[] = [];
+  const start = async (code: number, said: RegExp): Promise<void> => {
+    const late = spawnDaemon({ home, port: await freePort(), workingDir: dir });
+    const ended = await late.exited;
+    if (ended.code !== code || !said.test(late.stderr())) wrong.push(`a start ended with ${ended.code}: ${late.stderr().slice(-300)}`);
+  };
+  const examined = (name: string, detail: RegExp): void => {
+    const { stdout } = spawnSync(process.execPath, ['dist/main.js', '--home', home, '--doctor'], { cwd: root, encoding: 'utf8' });
+    const { checks } = z
+      .object({ checks: z.array(z.looseObject({ name: z.string(), status: z.string(), detail: z.string() })) })
+      .parse(JSON.parse(stdout));
+    const found = checks.find((check) => check.name === name);
+    if (found?.status !== 'fail' || !detail.test(found.detail)) wrong.push(`the check of ${name}: ${JSON.stringify(found)}`);
+  };
+  try {
+    await mkdir(home, { mode: 0o700 });
+    await writeConfig(home, proofConfig('http://127.0.0.1:9/v1'));
+    await (await startDaemon({ home, port: await freePort(), workingDir: dir })).stop();
+    await mkdir(join(disk, 'filler'));
+    let files = 0;
+    while (files < 200 && (await made(join(disk, 'filler', String(files))))) files += 1;
+    await start(exitDisk, /no inodes left/);
+    examined('disk', /no inodes left/);
+    await rm(join(disk, 'filler'), { recursive: true });
+    spawnSync('mount', ['-o', 'remount,ro', disk]);
+    await start(exitHome, /mounted read-only; mount it for writing/);
+    examined('home', /mounted read-only/);
+    return { wrong };
+  } finally {
+    spawnSync('umount', [disk]);
+    await removeHome(dir);
+  }
+}
+
+async function made(file: string): Promise<boolean> {
+  try {
+    await using _empty = await open(file, 'wx');
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,11 +1,12 @@
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
+import type { FreeSpace } from './kernel/disk-space.ts';
 import { openCron } from './features/cron/testing/open-cron.ts';
 
 test('with too little free space new work is refused, reading and deleting go on, and it ends on its own', async () => {
   const clock = createStepClock();
-  let free = 1e9;
-  await using server = await startTestServer({ clock, freeBytes: async () => free });
+  let free: FreeSpace = { bytes: 1e9, inodes: 1e5 };
+  await using server = await startTestServer({ clock, freeSpace: async () => free });
   const { client } = server;
   await client.call('workspace.writeFile', { agentId: 'default', filePath: 'documents/notes.md', content: 'one' });
   await client.call('agent.execute', { message: 'hello', sessionKey: 'u:c' });
@@ -15,7 +16,7 @@ test('with too little free space new work is refused, reading and deleting go on
     await expect.poll(async () => (await health()).status).toBe(degraded ? 'degraded' : 'ok');
   };
 
-  free = 1e6;
+  free = { bytes: 1e6 };
   await lookAgain(true);
   expect(await health()).toMatchObject({ checks: { storage: { status: 'degraded', detail: 'the disk is nearly full' } } });
   const asked = server.provider.requests.length;
@@ -39,14 +40,23 @@ test('with too little free space new work is refused, reading and deleting go on
   const { sessions } = await client.call('session.list', {});
   await client.call('session.delete', { conversationRef: sessions[0]?.conversationRef ?? '' });
 
-  free = 1e9;
+  free = { bytes: 1e9 };
+  await lookAgain(false);
+  free = { bytes: 1e9, inodes: 9 };
+  await lookAgain(true);
+  expect(await health()).toMatchObject({ checks: { storage: { status: 'degraded', detail: 'the disk has nearly no inodes left' } } });
+  await expect(client.call('agent.execute', { message: 'hello again' })).rejects.toMatchObject({
+    code: 'unavailable',
+    message: expect.stringMatching(/disk of .* has nearly no inodes left: 9 more files can be created/),
+  });
+  free = { bytes: 1e9, inodes: 1e5 };
   await lookAgain(false);
   await client.call('workspace.writeFile', { agentId: 'default', filePath: 'documents/notes.md', content: 'two' });
 });
 
 test('a job that falls due while space is low waits, and runs once when there is room again', async () => {
   let free = 1e9;
-  await using server = await openCron({ freeBytes: async () => free });
+  await using server = await openCron({ freeSpace: async () => ({ bytes: free }) });
   const everyHour = { kind: 'every', everyMs: 3_600_000, anchorMs: server.clock.now() } as const;
   await server.client.call('cron.add', { name: 'slow', schedule: everyHour, payload: { kind: 'agent_turn', message: 'Go' } });
   free = 1e6;

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import type { RootConfig } from './config-schema.ts';
 import type { Clock } from './kernel/clock.ts';
-import { freeBytesOf, hasNoRoom } from './kernel/disk-space.ts';
+import { freeSpaceOf, lackOf } from './kernel/disk-space.ts';
 import { openJail } from './kernel/jail.ts';
 
 export interface Finding {
@@ -34,11 +34,18 @@ export function checkClock(files: readonly string[], clock: Clock): Finding {
 export async function checkDisk(home: string, minFreeBytes: number): Promise<Finding> {
   let folder = home;
   while (!existsSync(folder)) folder = dirname(folder);
-  const free = await freeBytesOf(folder);
+  const free = await freeSpaceOf(folder);
   const megabytes = (bytes: number) => `${Math.floor(bytes / 1e6)} MB`;
-  const detail = `${megabytes(free)} free for ${home}`;
-  if (hasNoRoom(folder)) return { status: 'fail', detail: `The disk of ${folder} is full`, hint: 'Free some space: nothing can be stored.' };
-  if (free >= minFreeBytes) return ok(detail);
+  const detail = `${megabytes(free.bytes)} free for ${home}`;
+  const lacking = lackOf(free);
+  if (lacking === 'space') return { status: 'fail', detail: `The disk of ${folder} is full`, hint: 'Free some space: nothing can be stored.' };
+  if (lacking === 'inodes')
+    return {
+      status: 'fail',
+      detail: `${detail}, but the disk has nearly no inodes left: ${free.inodes} more files can be created`,
+      hint: 'Delete files (see: df -i): nothing new can be stored.',
+    };
+  if (free.bytes >= minFreeBytes) return ok(detail);
   return {
     status: 'fail',
     detail: `${detail}, and storage.minFreeBytes asks for ${megabytes(minFreeBytes)}`,

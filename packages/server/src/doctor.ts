@@ -1,10 +1,11 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import type { RootConfig } from './config-schema.ts';
 import { checkClock, checkDisk, checkJail, checkPort, type Finding, ok, warn } from './doctor-machine.ts';
 import { systemClock } from './kernel/clock.ts';
 import { databaseFile } from './kernel/db/sqlite/database-files.ts';
 import { createEventBus } from './kernel/event-bus.ts';
 import type { Environment } from './kernel/config/references.ts';
+import { checkAccess } from './kernel/home.ts';
 import { type HomePaths, homePaths } from './kernel/home-paths.ts';
 import { type LockHolder, lockHolder } from './kernel/lifecycle/lock-file.ts';
 import { silentLog } from './kernel/log.ts';
@@ -72,8 +73,9 @@ function describeHolder(holder: Partial<LockHolder> | undefined): string | undef
 
 function lookAtHome({ dir }: HomePaths): Finding {
   if (!existsSync(dir)) return warn(`${dir} does not exist`, 'The first start makes it.');
-  if (!statSync(dir).isDirectory()) return { status: 'fail', detail: `${dir} is not a folder` };
-  accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  const stats = statSync(dir);
+  if (!stats.isDirectory()) return { status: 'fail', detail: `${dir} is not a folder` };
+  checkAccess(dir, stats);
   return ok(dir);
 }
 

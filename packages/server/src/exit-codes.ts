@@ -5,7 +5,7 @@ export const exitCodes = {
   home: { code: 66, text: 'The home folder or a file in it cannot be read or written, belongs to another user, or others have access.' },
   unavailable: { code: 69, text: 'The port is taken, or the address cannot be listened on.' },
   internal: { code: 70, text: 'A fault of Gatehouse itself; the log has it.' },
-  disk: { code: 73, text: 'The disk of the home folder is full: free some space, then start again.' },
+  disk: { code: 73, text: 'The disk of the home folder is full, or has no inodes left: free some space or delete files, then start again.' },
   storage: { code: 74, text: 'The database is damaged, foreign, made by a newer version, or cannot be opened.' },
   running: { code: 75, text: 'Another daemon uses the same home folder, perhaps in another container.' },
   config: { code: 78, text: 'The configuration cannot be used; each problem is named with file, line and key.' },

@@ -41,7 +41,7 @@ export function createDoors({ building, options, ground, scriptCalls, ...deps }:
         state: () => state,
         storage: ground.storage,
         overload: load.overload,
-        shortage: ground.disk.shortage,
+        lacking: ground.disk.lacking,
         isReplaced: ground.build.isReplaced,
         programFault: ground.build.fault,
         controlPlaneOnly: lifetime.controlPlaneOnly,

@@ -53,7 +53,7 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
       folders: [home.dataDir, home.workspacesDir, home.mediaDir].filter((folder) => existsSync(folder)),
       minFreeBytes: config.storage.minFreeBytes,
       clock,
-      ...(overrides.freeBytes !== undefined && { freeBytes: overrides.freeBytes }),
+      ...(overrides.freeSpace !== undefined && { freeSpace: overrides.freeSpace }),
       onChange(shortage) {
         if (shortage === undefined) return log.info({}, 'There is room on the disk again: new work is accepted');
         log.error({}, shortage);

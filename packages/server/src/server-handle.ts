@@ -1,6 +1,7 @@
 import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
+import type { FreeSpace } from './kernel/disk-space.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import type { InstallKey } from './kernel/install-key.ts';
@@ -43,8 +44,7 @@ export interface ServerOptions {
     readonly probe?: Probe | null;
     /** Comes between the parts and the database: for suites that let a process die at a write. */
     readonly db?: (db: Db) => Db;
-    /** Free space of the disk of a folder. */
-    readonly freeBytes?: (folder: string) => Promise<number>;
+    readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
     readonly badResults?: 'throw' | 'log';
     /** Beside the built-in ones. */
     readonly tools?: readonly Tool[];

@@ -12,8 +12,8 @@ export interface HealthDeps {
   readonly storage: () => Promise<DbStatus>;
   /** Why no new work is taken. */
   readonly overload: () => string | undefined;
-  /** Why nothing new is stored: the disk is nearly full. */
-  readonly shortage: () => string | undefined;
+  /** What the disk has so little of that nothing new is stored. */
+  readonly lacking: () => 'space' | 'inodes' | undefined;
   /** Another build of the program was installed meanwhile. */
   readonly isReplaced: () => boolean;
   /** The files of the program are gone. */
@@ -43,7 +43,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
     const storage = await deps.storage().catch(() => undefined);
     const state = deps.state();
     const overload = deps.overload() !== undefined;
-    const short = deps.shortage() !== undefined;
+    const lacking = deps.lacking();
     const readOnly = storage?.state === 'read_only';
     const checks: Health['checks'] = {
       storage:
@@ -51,15 +51,16 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
           ? { status: 'failed' }
           : readOnly
             ? { status: 'degraded', detail: 'read-only' }
-            : short
-              ? { status: 'degraded', detail: 'the disk is nearly full' }
+            : lacking !== undefined
+              ? { status: 'degraded', detail: lacking === 'inodes' ? 'the disk has nearly no inodes left' : 'the disk is nearly full' }
               : { status: 'ok' },
       models: modelsCheck(deps.models),
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
       ...programCheck(deps),
       turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
-    const unwell = storage === undefined || readOnly || short || overload || deps.controlPlaneOnly || deps.programFault() !== undefined;
+    const unwell =
+      storage === undefined || readOnly || lacking !== undefined || overload || deps.controlPlaneOnly || deps.programFault() !== undefined;
     return {
       status: state !== 'running' ? state : unwell ? 'degraded' : 'ok',
       version: deps.version,

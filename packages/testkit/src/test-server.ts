@@ -34,8 +34,7 @@ export interface TestServerOptions {
   readonly mcpOffer?: McpOffer;
   /** Live secrets, which the redactor takes out wherever they stand. */
   readonly secrets?: readonly string[];
-  /** Free space of the disk of a folder, in bytes. */
-  readonly freeBytes?: (folder: string) => Promise<number>;
+  readonly freeSpace?: NonNullable<Parameters<typeof createServer>[0]['overrides']>['freeSpace'];
   /** Comes between the server and its database. */
   readonly db?: NonNullable<Parameters<typeof createServer>[0]['overrides']>['db'];
   /** A home that exists already; it is kept when the server ends. */
@@ -108,7 +107,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     overrides: {
       ...(options.clock && { clock: options.clock }),
       ...(options.db && { db: options.db }),
-      ...(options.freeBytes && { freeBytes: options.freeBytes }),
+      ...(options.freeSpace && { freeSpace: options.freeSpace }),
       ...(options.tools && { tools: options.tools }),
       ...(options.egress && { egress: options.egress }),
       ...(options.archives && { archives: options.archives }),

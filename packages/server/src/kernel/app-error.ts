@@ -38,7 +38,10 @@ export function toAppError(error: unknown): AppError {
   // A thread that could not be started is otherwise taken for one that its input was too large for.
   if (isMissingPart(error)) return new AppError('unavailable', missingPart, { cause: error });
   if (error instanceof AppError) return error;
-  if (isDiskFull(error)) return new AppError('unavailable', 'The disk is full: nothing can be stored until space is freed', { cause: error });
+  if (isDiskFull(error))
+    return new AppError('unavailable', 'The disk is full, by bytes or by number of files: nothing can be stored until space is freed', {
+      cause: error,
+    });
   if (isOutOfDescriptors(error)) return new AppError('unavailable', 'The server has too many files and sockets open', { cause: error });
   return new AppError('internal', 'Internal error', { cause: error });
 }

@@ -15,7 +15,7 @@ it('refuses to write while less than the minimum is free on any disk, and no lon
     minFreeBytes: 100e6,
     clock,
     onChange: (shortage) => told.push(shortage),
-    freeBytes: async (folder) => free[folder] ?? 0,
+    freeSpace: async (folder) => ({ bytes: free[folder] ?? 0 }),
   });
   await disk.look();
   disk.assertRoomToWrite();
@@ -35,8 +35,8 @@ it('refuses to write while less than the minimum is free on any disk, and no lon
 
 it('takes a disk that tells nothing, and a minimum of 0, for enough', async () => {
   const deps = { folders: ['/a'], clock: createStepClock(), onChange: () => {} };
-  using silent = createDiskWatch({ ...deps, minFreeBytes: 1, freeBytes: () => Promise.reject(new Error('ENOSYS')) });
-  using off = createDiskWatch({ ...deps, minFreeBytes: 0, freeBytes: async () => 0 });
+  using silent = createDiskWatch({ ...deps, minFreeBytes: 1, freeSpace: () => Promise.reject(new Error('ENOSYS')) });
+  using off = createDiskWatch({ ...deps, minFreeBytes: 0, freeSpace: async () => ({ bytes: 0, inodes: 0 }) });
   await Promise.all([silent.look(), off.look()]);
   expect([silent.shortage(), off.shortage()]).toEqual([undefined, undefined]);
 });

@@ -1,17 +1,32 @@
-import { statfsSync } from 'node:fs';
+import { existsSync, type StatsFs, statfsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { AppError } from './app-error.ts';
 import type { Clock } from './clock.ts';
 import { StartError } from './lifecycle/start-error.ts';
+
+/** What this user may still write on the disk of a folder. */
+export interface FreeSpace {
+  readonly bytes: number;
+  /** Inodes, one for each new file or folder; absent where their number has no limit. */
+  readonly inodes?: number;
+}
 
 /** Free space of the disks that the daemon writes to, looked at now and then. */
 export interface DiskWatch extends Disposable {
   /** Why no new work that writes is taken; undefined while there is room. */
   shortage(): string | undefined;
+  /** What there is too little of. */
+  lacking(): 'space' | 'inodes' | undefined;
   /** @throws AppError `unavailable` while there is less room than `storage.minFreeBytes`. */
   assertRoomToWrite(): void;
   /** Looks now, for callers that are about to write much. */
   look(): Promise<void>;
+}
+
+interface Shortage {
+  readonly lacking: 'space' | 'inodes';
+  readonly message: string;
 }
 
 export interface DiskWatchDeps {
@@ -21,8 +36,7 @@ export interface DiskWatchDeps {
   readonly clock: Clock;
   /** Called when the state changes; undefined: there is room again. */
   readonly onChange: (shortage: string | undefined) => void;
-  /** Bytes that this user may still write in a folder. */
-  readonly freeBytes?: (folder: string) => Promise<number>;
+  readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
 }
 
 const lookMs = 10_000;
@@ -30,10 +44,12 @@ const lookMs = 10_000;
 const retryAfterMs = 30_000;
 /** With less than this, no database can be created. */
 const noRoomBytes = 65_536;
+/** A start makes about a dozen files, and the work that is under way some more. */
+const minFreeInodes = 64;
 
 export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
-  const { folders, minFreeBytes, clock, onChange, freeBytes = freeBytesOf } = deps;
-  let shortage: string | undefined;
+  const { folders, minFreeBytes, clock, onChange, freeSpace = freeSpaceOf } = deps;
+  let shortage: Shortage | undefined;
   let disposed = false;
   let cancel = clock.after(lookMs, again);
 
@@ -45,26 +61,33 @@ export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
 
   async function look(): Promise<void> {
     const found = minFreeBytes === 0 ? undefined : await firstShortage();
-    if (disposed || found === shortage) return;
-    const changed = (found === undefined) !== (shortage === undefined);
+    if (disposed || found?.message === shortage?.message) return;
+    const changed = found?.lacking !== shortage?.lacking;
     shortage = found;
-    if (changed) onChange(shortage);
+    if (changed) onChange(shortage?.message);
   }
 
-  async function firstShortage(): Promise<string | undefined> {
+  async function firstShortage(): Promise<Shortage | undefined> {
     for (const folder of folders) {
       // A disk that does not tell how full it is shows it when it is written to.
-      const free = await freeBytes(folder).catch(() => Number.POSITIVE_INFINITY);
-      if (free < minFreeBytes)
-        return `The disk of ${folder} is nearly full: ${inMegabytes(free)} MB are free, and storage.minFreeBytes asks for ${inMegabytes(minFreeBytes)} MB. Nothing new is stored until space is freed`;
+      const free = await freeSpace(folder).catch(() => ({ bytes: Number.POSITIVE_INFINITY }));
+      const lacking = lackOf(free, minFreeBytes);
+      if (lacking !== undefined) return { lacking, message: messageOf(lacking, folder, free) };
     }
     return undefined;
   }
 
+  function messageOf(lacking: Shortage['lacking'], folder: string, { bytes, inodes }: FreeSpace): string {
+    if (lacking === 'inodes')
+      return `The disk of ${folder} has nearly no inodes left: ${inodes} more files can be created. Nothing new is stored until files are deleted`;
+    return `The disk of ${folder} is nearly full: ${inMegabytes(bytes)} MB are free, and storage.minFreeBytes asks for ${inMegabytes(minFreeBytes)} MB. Nothing new is stored until space is freed`;
+  }
+
   return {
-    shortage: () => shortage,
+    shortage: () => shortage?.message,
+    lacking: () => shortage?.lacking,
     assertRoomToWrite() {
-      if (shortage !== undefined) throw new AppError('unavailable', shortage, { retryAfterMs });
+      if (shortage !== undefined) throw new AppError('unavailable', shortage.message, { retryAfterMs });
     },
     look,
     [Symbol.dispose]() {
@@ -74,10 +97,19 @@ export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
   };
 }
 
-/** Bytes that this user may still write in a folder. */
-export async function freeBytesOf(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
+export async function freeSpaceOf(folder: string): Promise<FreeSpace> {
+  return spaceOf(await statfs(folder));
+}
+
+function spaceOf({ bavail, bsize, files, ffree }: StatsFs): FreeSpace {
+  // Some file systems have no fixed number of files, and say zero.
+  return { bytes: bavail * bsize, ...(files > 0 && { inodes: ffree }) };
+}
+
+/** What there is too little of, by the least number of bytes. */
+export function lackOf({ bytes, inodes }: FreeSpace, minBytes = noRoomBytes): 'space' | 'inodes' | undefined {
+  if (bytes < minBytes) return 'space';
+  return inodes !== undefined && inodes < minFreeInodes ? 'inodes' : undefined;
 }
 
 function inMegabytes(bytes: number): string {
@@ -86,16 +118,24 @@ function inMegabytes(bytes: number): string {
 
 /** True when so little is left that nothing can be created. */
 export function hasNoRoom(folder: string): boolean {
+  return lackIn(folder) !== undefined;
+}
+
+function lackIn(folder: string): 'space' | 'inodes' | undefined {
+  let there = folder;
+  while (!existsSync(there) && dirname(there) !== there) there = dirname(there);
   try {
-    const { bavail, bsize, ffree, files } = statfsSync(folder);
-    // Some file systems have no fixed number of files, and say zero.
-    return bavail * bsize < noRoomBytes || (files > 0 && ffree === 0);
+    return lackOf(spaceOf(statfsSync(there)));
   } catch {
-    return false;
+    return undefined;
   }
 }
 
 /** The refusal of a start on a full disk. */
 export function diskFullError(folder: string, cause: unknown): StartError {
-  return new StartError('disk_full', `The disk of ${folder} is full: free some space, then start again.`, { cause });
+  const message =
+    lackIn(folder) === 'inodes'
+      ? `The disk of ${folder} has no inodes left for new files (see: df -i): delete files there, then start again.`
+      : `The disk of ${folder} is full: free some space, then start again.`;
+  return new StartError('disk_full', message, { cause });
 }

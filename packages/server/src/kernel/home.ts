@@ -101,17 +101,32 @@ function openFolder(path: string): void {
     stats = statSync(path);
   } catch (error) {
     const code = codeOf(error);
+    if (code === 'EROFS') throw readOnlyError(path, error);
     if (code === 'EEXIST' || code === 'ENOTDIR') throw new UnsafePathError(path, 'expected a folder, found a file (here or above)', { cause: error });
     throw new UnsafePathError(path, `cannot be made or opened (${code}); choose another folder with --home or GATEHOUSE_HOME`, { cause: error });
   }
   checkPrivate(path, stats, '700');
+  checkAccess(path, stats);
+  // A umask can only take rights away, and too many taken would fail later.
+  if (process.platform !== 'win32' && (stats.mode & 0o700) !== 0o700) chmodSync(path, 0o700);
+}
+
+/** Refuses a folder of the installation that cannot be read and written. */
+export function checkAccess(path: string, stats: Stats): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
+    if (codeOf(error) === 'EROFS') throw readOnlyError(path, error);
     throw new UnsafePathError(path, `Gatehouse may not read and write here (mode ${modeOf(stats)}); allow it with: chmod 700 ${quoted(path)}`, {
       cause: error,
     });
   }
-  // A umask can only take rights away, and too many taken would fail later.
-  if (process.platform !== 'win32' && (stats.mode & 0o700) !== 0o700) chmodSync(path, 0o700);
+}
+
+function readOnlyError(path: string, cause: unknown): UnsafePathError {
+  return new UnsafePathError(
+    path,
+    'lies on a file system that is mounted read-only; mount it for writing, or choose another folder with --home or GATEHOUSE_HOME',
+    { cause },
+  );
 }

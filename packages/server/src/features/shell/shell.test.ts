@@ -246,7 +246,7 @@ describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
       clock: systemClock,
       log: silentLog,
       config: WorkspacesConfig.parse({ quotaMb: 2 }),
-      disk: { look: async () => {}, shortage: () => undefined, assertRoomToWrite() {} },
+      disk: { look: async () => {}, shortage: () => undefined, lacking: () => undefined, assertRoomToWrite() {} },
     });
     shell = createShell({
       clock: systemClock,

@@ -25,6 +25,7 @@ const mebibyte = 1024 * 1024;
 const diskWith = (shortage: () => string | undefined): QuotaDeps['disk'] => ({
   look: async () => {},
   shortage,
+  lacking: () => (shortage() === undefined ? undefined : 'space'),
   assertRoomToWrite() {
     const why = shortage();
     if (why !== undefined) throw new AppError('unavailable', why);

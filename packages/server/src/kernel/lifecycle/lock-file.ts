@@ -89,13 +89,13 @@ function openLock(dataDir: string, timeout: number): DatabaseSync {
   try {
     return new DatabaseSync(lockFileOf(dataDir), { timeout });
   } catch (error) {
-    // SQLite does not say why a file cannot be created.
-    if (hasNoRoom(dataDir)) throw diskFullError(dataDir, error);
     throw unusableLock(dataDir, error);
   }
 }
 
 function unusableLock(dataDir: string, error: unknown): StartError {
+  // SQLite does not say why a file cannot be created.
+  if (hasNoRoom(dataDir)) return diskFullError(dataDir, error);
   const said = error instanceof Error ? error.message : String(error);
   return new StartError(
     'unusable',
