@@ -83,12 +83,13 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
   ): NewRequest {
     const { tool, args, turn } = call;
     const { agentId, conversationRef, sessionKey, workspaceDir, origin, traceId } = turn;
-    const left = leftTurnOf(turn);
+    const exact = { agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir };
+    const left = leftTurnOf(turn, () => digestOf({ ...exact, files: '' }));
     const atMs = clock.now();
     const timeoutMs = left === undefined ? config.timeoutMs : config.unattendedTimeoutMs;
     return {
       id: newId('ap'),
-      digest: digestOf({ agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir, files: what.files }),
+      digest: digestOf({ ...exact, files: what.files }),
       conversationRef,
       sessionKey,
       agentId,
@@ -108,15 +109,17 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
   }
 
   /** Undefined while nobody has decided. */
-  function answerTo(asked: Asked, tool: string): GateAnswer | undefined {
+  function answerTo(asked: Asked, tool: Tool): GateAnswer | undefined {
     switch (asked.kind) {
       case 'allowed':
         announceAudit(bus, asked.audit);
         return { allowed: true };
       case 'denied':
-        return answerOf({ approved: false, by: asked.by, reason: asked.reason }, tool);
+        return answerOf({ approved: false, by: asked.by, reason: asked.reason }, tool.name);
       case 'full':
-        return refused(`"${tool}" needs an approval, and too many calls wait for one (limit ${bounds[asked.limit]})`);
+        return refused(`"${tool.name}" needs an approval, and too many calls wait for one (limit ${bounds[asked.limit]})`);
+      case 'changed':
+        return refused(`${describeChange(tool)}, again and again`);
       case 'waits':
         return undefined;
     }
@@ -138,7 +141,7 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const waiter = turnJson === null ? waiting.wait(digest, signal) : undefined;
     try {
       const asked = await db.write(deps.askApproval, { request, inbox, bounds, approvalCacheMs, denialCacheMs, grantMs, keepMs });
-      const answer = answerTo(asked, tool.name);
+      const answer = answerTo(asked, tool);
       if (answer !== undefined || asked.kind !== 'waits') return answer ?? refused('it was not approved');
       if (asked.isNew) {
         waiting.watch(request);
@@ -173,7 +176,7 @@ function sizeOf(args: unknown): number | undefined {
 }
 
 /** Of durable work; undefined for turns that live as long as their request. */
-function leftTurnOf({ ledger, turnId, principalId, call }: TurnInput): LeftTurn | undefined {
+function leftTurnOf({ ledger, turnId, principalId, call }: TurnInput, callDigest: () => string): LeftTurn | undefined {
   if (ledger === undefined) return undefined;
   const { rootRunId = `root-turn-${turnId}`, run } = call.agentCaller?.turn ?? {};
   return {
@@ -184,6 +187,7 @@ function leftTurnOf({ ledger, turnId, principalId, call }: TurnInput): LeftTurn 
     tokenId: call.identity.tokenId,
     principalId,
     startedAtMs: ledger.startedAtMs,
+    callDigest: callDigest(),
   };
 }
 

@@ -40,6 +40,8 @@ export interface LeftTurn {
   readonly tokenId: string;
   readonly principalId: string;
   readonly startedAtMs: number;
+  /** Digest of the call without the files that it is about. */
+  readonly callDigest: string;
 }
 
 export type Decision = 'approved' | 'denied' | 'expired';
@@ -105,7 +107,12 @@ export type Asked =
   | { readonly kind: 'denied'; readonly by: string; readonly reason: string | null }
   /** An equal call waits already, under this id; or the request was made. */
   | { readonly kind: 'waits'; readonly requestId: string; readonly expiresAtMs: number; readonly isNew: boolean }
-  | { readonly kind: 'full'; readonly limit: 'perAgent' | 'inAll' };
+  | { readonly kind: 'full'; readonly limit: 'perAgent' | 'inAll' }
+  /** Files that it is about were changed after each of its approvals. */
+  | { readonly kind: 'changed' };
+
+/** How often a turn that nobody attends asks about a call whose files are changed again and again. */
+const maxVoid = 3;
 
 /** How long a decision is kept for a left turn that does not come for it. */
 const uncollectedMs = 7 * 86_400_000;
@@ -125,6 +132,17 @@ const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
     .orderBy('decided_at_ms', 'desc')
     .limit(1),
 );
+/** Of the same call of the same turn, about files as they were before. */
+const decidedBefore = query<{ turnJson: string }, RequestRow>(({ db, p }) =>
+  db
+    .selectFrom('approval')
+    .select(columns)
+    .where('turn_json', '=', p('turnJson'))
+    .where('grant_state', 'in', ['open', 'void'])
+    .orderBy('decided_at_ms', 'desc')
+    .limit(maxVoid),
+);
+const voidGrant = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ grant_state: 'void' }).where('id', '=', p('id')));
 const latestDecided = query<{ digest: string }, RequestRow>(({ db, p }) =>
   db
     .selectFrom('approval')
@@ -177,7 +195,8 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   const { request } = asking;
   const atMs = request.createdAtMs;
   await tx.run(sweep, { beforeMs: atMs - asking.keepMs, uncollectedBeforeMs: atMs - uncollectedMs });
-  const collected = request.turnJson === null ? undefined : await collect(tx, request.digest, atMs);
+  const { digest, turnJson } = request;
+  const collected = turnJson === null ? undefined : ((await collect(tx, digest, atMs)) ?? (await collectChanged(tx, turnJson)));
   if (collected !== undefined) return collected;
   const decided = await tx.get(latestDecided, { digest: request.digest });
   if (decided !== undefined) {
@@ -216,6 +235,18 @@ async function collect(tx: Tx, digest: string, atMs: number): Promise<Asked | un
   const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: 'grant' });
   await appendAudit(tx, audit);
   return { kind: 'allowed', audit };
+}
+
+/** A file was changed meanwhile: a denial holds all the same, an approval does not. */
+async function collectChanged(tx: Tx, turnJson: string): Promise<Asked | undefined> {
+  const before = await tx.all(decidedBefore, { turnJson });
+  const denied = before.find(({ state }) => state !== 'approved');
+  if (denied !== undefined) {
+    await tx.run(useGrant, { id: denied.id });
+    return { kind: 'denied', by: denied.decidedBy ?? '', reason: denied.decidedReason };
+  }
+  for (const { id } of before) await tx.run(voidGrant, { id });
+  return before.length < maxVoid ? undefined : { kind: 'changed' };
 }
 
 interface Closing {

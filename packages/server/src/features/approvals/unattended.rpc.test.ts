@@ -246,6 +246,28 @@ test('a file that changes while its call waits makes another call of it, which i
   expect(bells).toBe(0);
 });
 
+test('a denial holds after a change of a file too, and nobody is asked for ever about a call whose files change again and again', async () => {
+  let changes = 0;
+  const change = () => server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'song.txt', content: `${(changes += 1)}` });
+  await change();
+  const denied = await startJob(follow(['page', {}], ['bell', { song: 'song.txt' }]));
+  await asked();
+  await change();
+  await resolve(false);
+  await expect.poll(denied, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+
+  const run = await startJob(follow(['page', {}], ['bell', { song: 'song.txt' }]));
+  for (let round = 0, before = ''; round < 3; round += 1) {
+    await expect.poll(async () => (await pending()).map(({ requestId }) => requestId === before), patient).toEqual([false]);
+    before = (await asked()).requestId;
+    await change();
+    await resolve(true);
+  }
+  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  expect(results.join('\n')).toContain('was changed while the call waited for its approval, again and again');
+  expect(bells).toBe(0);
+});
+
 const stops: readonly (readonly [
   string,
   (about: { agentId: string; conversationRef: string; rootRunId: string; runId?: string }) => Promise<unknown>,
