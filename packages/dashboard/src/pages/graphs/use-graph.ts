@@ -30,6 +30,8 @@ export function useGraph(graphId: string): LiveGraph {
   useEffect(() => {
     if (data !== undefined) setView(applyEvents(data, told.current));
   }, [data]);
+  // A node that waits for an approval tells nothing itself.
+  useEventBatch('approval:', reloadSoon);
   useEventBatch('graph:', (events) => {
     const own = events.filter(({ kind, payload }) => kind === 'gap' || (payload as { graphId?: unknown } | null)?.graphId === graphId);
     if (own.length === 0) return;

@@ -36,7 +36,8 @@ export const cancelWords: Readonly<Record<'manual' | 'timeout' | 'budget' | 'kil
 };
 
 /** How a node stands, in a word or two. */
-export function nodeStanding({ status, waitsForAnswer, partial }: NodeView): { readonly words: string; readonly tone: Tone } {
+export function nodeStanding({ status, waitsForAnswer, waiting, partial }: NodeView): { readonly words: string; readonly tone: Tone } {
   if (waitsForAnswer === true) return { words: 'waiting for you', tone: 'warn' };
+  if (waiting?.kind === 'approval') return { words: 'waits for an approval', tone: 'warn' };
   return { words: partial === true ? `${status}, in part` : status, tone: nodeTones[status] };
 }

@@ -41,7 +41,7 @@ export function RunsPage() {
     setToggled((before) => openActive(before, data.runs));
   }
   const reloadSoon = usePaced(reload, leastReloadMs);
-  useEventBatch('session:sub_agent_,graph:started,graph:completed,autonomy:', reloadSoon);
+  useEventBatch('session:sub_agent_,graph:started,graph:completed,autonomy:,approval:', reloadSoon);
   const toggle = useCallback((id: string, open: boolean) => setToggled((before) => new Map([...before, [id, open]])), []);
   const askRoot = useCallback((action: RootAction, root: RootRun) => setAsked({ action, root }), []);
   const close = (): void => setAsked(undefined);

@@ -3,6 +3,7 @@ import { announceAudit } from '../../kernel/audit.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
+import { parseJson } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
 import { type CapabilityCheck, createToolGate, type ToolGate, type ToolGateDeps } from '../../runtime/tool-gate.ts';
 import { type AskDeps, createAsk } from './ask.ts';
@@ -169,6 +170,6 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
 function leftRunOf({ id, agentId, conversationRef, origin, createdAtMs, expiresAtMs, turnJson }: Watched): ApprovalWaiting | undefined {
   if (turnJson === null) return undefined;
   // Written by `createAsk` alone.
-  const turn = JSON.parse(turnJson) as LeftTurn;
+  const turn = parseJson(turnJson) as LeftTurn;
   return { ...turn, approvalId: id, agentId, conversationRef, origin, sinceMs: createdAtMs, untilMs: expiresAtMs };
 }

@@ -4,6 +4,7 @@ import type { Db } from '../../kernel/db/db.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { newId } from '../../kernel/ids.ts';
+import { parseJson } from '../../kernel/json.ts';
 import { type GateAnswer, type GatedCall, isUnattended } from '../../runtime/tool-gate.ts';
 import type { Tool } from '../../runtime/tool.ts';
 import type { TurnInput } from '../../runtime/turn.ts';
@@ -145,7 +146,7 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
       if (answer !== undefined || asked.kind !== 'waits') return answer ?? refused('it was not approved');
       if (asked.isNew) {
         waiting.watch(request);
-        announceRequest(request, JSON.parse(request.paramsJson));
+        announceRequest(request, parseJson(request.paramsJson));
         if (inbox !== undefined) deps.announceMessage(inbox);
       }
       if (waiter === undefined) return { allowed: false, message: waits, waits: { approvalId: asked.requestId, untilMs: asked.expiresAtMs } };
