@@ -34,19 +34,30 @@ test('an outage, and a clock that leaps, use up none of the hours that a root ru
   });
   const graphId = await server.execute([{ node_id: 'one', task: 'Work', timeout_ms: 600_000 }], { settings: { timeout_ms: 600_000 } });
   const { runId } = await server.client.call('session.spawn', { task: 'Look' });
-  const parked = () => {
+  /** How often each run has begun to wait; empty while one of them is being tried. */
+  const waits = () => {
     using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
-    return db.prepare(`select count(*) as n from work_item where kind = 'subagent' and state = 'accepted' and waiting_json is not null`).get()?.['n'];
+    const parked = `kind = 'subagent' and state = 'accepted' and waiting_json is not null`;
+    const rows = db.prepare(`select json_extract(waiting_json, '$.waits') as n from work_item where ${parked} order by id`).all();
+    return rows.length === 2 ? rows.map(({ n }) => Number(n)) : [];
   };
-  // An attempt that runs when the clock is stepped far would count as work.
+  let before = [0, 0];
+  // Six hours, stepped only while both wait again: a run that is being tried would be out of time.
   for (let half = 0; half < 12; half += 1) {
-    await expect.poll(() => (server.clock.advance(50), parked()), { timeout: 5_000, interval: 5 }).toBe(2);
+    const triedAgain = () => {
+      server.clock.advance(50);
+      const now = waits();
+      return now.length === 2 && now.every((count, index) => count > (before[index] ?? 0));
+    };
+    await expect.poll(triedAgain, { timeout: 10_000, interval: 5 }).toBe(true);
     // Answered after the process has heard of what is stored.
     expect((await server.view(graphId)).isTerminal).toBe(false);
-    server.clock.advance(half === 4 ? 1 : 1_800_000);
+    before = waits();
+    server.clock.advance(1_800_000);
     if (half === 4) server.clock.step(365 * 86_400_000);
     if (half === 6) server.clock.step(-365 * 86_400_000);
   }
+  await expect.poll(() => (server.clock.advance(50), waits().length), { timeout: 10_000, interval: 5 }).toBe(2);
   isDown = false;
   await server.client.call('providers.retry', { provider: 'mock' });
   const view = await server.until(graphId, ({ isTerminal }) => isTerminal, 1_000);

@@ -204,7 +204,8 @@ export function createRunner(deps: RunnerDeps): Runner {
         operation: 'subagent',
         steering: live,
         settle: async (told, result) => {
-          const wait = live.stopped === undefined ? deps.durable.waitFor(item, told) : undefined;
+          // The turn may have ended for its provider before the watchdog stopped it.
+          const wait = live.stopped === undefined || live.stopped === 'watchdog' ? deps.durable.waitFor(item, told) : undefined;
           if (wait !== undefined) return wait;
           const stopped = live.stopped === 'watchdog' || isOverTime(told) ? 'watchdog' : undefined;
           const runEnd = await conclude(deps, row, { outcome: told, result, stopped }, { identity, signal });
