@@ -5,7 +5,7 @@ buildIn({
   name: 'unbounded-queue',
   module: 'kernel/lane.ts',
   replace: [
-    { from: '      refuseWhenFull(lane, entry.principalId);\n', to: '' },
-    { from: '      if (lane === undefined) refuseWhenLate(groupOf(entry), entry.principalId);\n', to: '' },
+    { from: '        refuseWhenFull(lane, entry.principalId);\n', to: '' },
+    { from: '        if (isNext) refuseWhenLate(groupOf(entry), entry.principalId);\n', to: '' },
   ],
 });
