@@ -1,6 +1,6 @@
 import type { Client } from '@gatehouse/client';
 import type { ParamsInput, Result } from '@gatehouse/contract';
-import { CliError, usageError } from '../failure.ts';
+import { usageError } from '../failure.ts';
 
 type Wanted = ParamsInput<'tokens.create'> & { readonly id: string };
 type Listed = Result<'tokens.list'>['tokens'][number];
@@ -16,16 +16,7 @@ export async function findFormerToken(client: Client, id: string): Promise<Liste
   return former;
 }
 
-/** Creates the token of a client in place of its former one, so that repeated use leaves one token. */
-export async function replaceToken(client: Client, former: Listed | undefined, wanted: Wanted): Promise<Result<'tokens.create'>> {
-  if (former === undefined) return client.call('tokens.create', wanted);
-  await client.call('tokens.revoke', { id: former.id });
-  try {
-    return await client.call('tokens.create', wanted);
-  } catch (cause) {
-    throw new CliError(
-      `The former token ${former.id} is revoked, but no new one could be created: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause, hint: 'Run the command again.' },
-    );
-  }
+/** Creates the token of a client in place of its former one, in one step: when it fails the former secret stays valid. */
+export function replaceToken(client: Client, former: Listed | undefined, wanted: Wanted): Promise<Result<'tokens.create'>> {
+  return client.call('tokens.create', { ...wanted, ...(former !== undefined && { replace: true }) });
 }

@@ -14,11 +14,25 @@ function mergeJson(text: string, wanted: Values): string {
   return `${JSON.stringify(mergeValues(readJson(text), wanted), undefined, 2)}\n`;
 }
 
+type Revive = (key: string, value: unknown, context?: { readonly source?: string }) => unknown;
+
+// Newer than the library of types: the source of a value, and numbers that are printed as they were written.
+const json: { readonly parse: (text: string, revive: Revive) => unknown; readonly rawJSON?: (source: string) => unknown } = JSON;
+
+/** Numbers stay as they are written: larger ones than 2^53, or with more digits, would change. */
+function parseExact(text: string): unknown {
+  return json.parse(text, (_key, value, context) =>
+    typeof value === 'number' && context?.source !== undefined && JSON.stringify(value) !== context.source
+      ? (json.rawJSON?.(context.source) ?? value)
+      : value,
+  );
+}
+
 function readJson(text: string): Values {
   if (text.trim() === '') return {};
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseExact(text);
   } catch {
     throw new ShapeError('it is not plain JSON; comments and trailing commas would be lost');
   }
@@ -29,18 +43,23 @@ function readJson(text: string): Values {
 /** Edits the document, so that comments and anchors stay. */
 async function mergeYaml(text: string, wanted: Values): Promise<string> {
   const { isSeq, parseDocument } = await import('../commands/yaml.ts');
-  const document = parseDocument(text);
+  const document = parseDocument(text, { intAsBigInt: true });
   const [problem] = document.errors;
   if (problem !== undefined) throw new ShapeError(`it is not valid YAML (${problem.message.split('\n')[0] ?? ''})`);
-  const before: unknown = document.toJS() ?? {};
-  if (!isValues(before)) throw new ShapeError('it does not hold a map');
-  mergeValues(before, wanted);
-  for (const [key, value] of Object.entries(wanted)) {
-    const node = document.get(key);
-    if (!Array.isArray(value) || !isSeq(node)) document.set(key, document.createNode(value));
-    else node.items = [...value.map((item) => document.createNode(item)), ...node.items.filter((item) => !isOwn(toJs(item, document)))];
+  try {
+    const before: unknown = document.toJS() ?? {};
+    if (!isValues(before)) throw new ShapeError('it does not hold a map');
+    mergeValues(before, wanted);
+    for (const [key, value] of Object.entries(wanted)) {
+      const node = document.get(key);
+      if (!Array.isArray(value) || !isSeq(node)) document.set(key, document.createNode(value));
+      else node.items = [...value.map((item) => document.createNode(item)), ...node.items.filter((item) => !isOwn(toJs(item, document)))];
+    }
+    return document.toString();
+  } catch (error) {
+    if (!(error instanceof Error) || !/unresolved alias/i.test(error.message)) throw error;
+    throw new ShapeError('an alias (*name) in it has no anchor, or refers to an entry that is replaced; write the values in full in its place');
   }
-  return document.toString();
 }
 
 function toJs(item: unknown, document: object): unknown {

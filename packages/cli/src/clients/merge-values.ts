@@ -35,5 +35,7 @@ export function isOwn(entry: unknown): boolean {
 }
 
 export function isValues(value: unknown): value is Values {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+  // A number that is kept as it is written has no prototype, and is frozen.
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) return false;
+  return !(Object.isFrozen(value) && Object.getPrototypeOf(value) === null);
 }

@@ -1,5 +1,5 @@
-import { chmod, copyFile, mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { chmod, copyFile, mkdir, readFile, readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { CliError } from '../failure.ts';
 
 export interface WrittenFile {
@@ -13,38 +13,89 @@ export async function readConfig(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '';
+    if (isMissing(error)) return '';
     throw new CliError(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
-/** Replaces a file in one step, readable by its owner only, after a copy of what was there; a link keeps pointing to it. */
-export async function writeConfig(name: string, text: string, nowMs: number): Promise<WrittenFile> {
+/** A file that is about to be replaced. */
+export interface PreparedFile {
+  /** Replaces the file in one step. */
+  commit(text: string): Promise<WrittenFile>;
+  /** Leaves everything as it was. */
+  discard(): Promise<void>;
+}
+
+/**
+ * Prepares to replace a file, readable by its owner only: copies what was there, and writes a draft of `text` beside it, which shows
+ * that there is room and permission. A link keeps pointing to where it leads, also where nothing is there yet.
+ */
+export async function prepareConfig(name: string, text: string, nowMs: number): Promise<PreparedFile> {
+  const stamp = new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-');
   try {
     await mkdir(dirname(name), { recursive: true, mode: 0o700 });
-    const file = await realpath(name).catch(() => name);
-    const stamp = new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-');
-    const backup = `${file}.${stamp}.bak`;
-    const hadFile = await copyFile(file, backup).then(
-      () => true,
-      (error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return false;
-        throw error;
-      },
-    );
-    if (hadFile) await chmod(backup, 0o600);
-    const draft = `${file}.${stamp}.tmp`;
-    try {
-      await writeFile(draft, text, { mode: 0o600, flush: true });
-      await rename(draft, file);
-    } catch (error) {
+    const file = await targetOf(name);
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    const [backup, draft] = [`${file}.${stamp}.bak`, `${file}.${stamp}.tmp`];
+    const hadFile = await copyIfThere(file, backup);
+    const discard = async (): Promise<void> => {
       await rm(draft, { force: true });
-      throw error;
-    }
-    return { file: name, ...(hadFile && { backup }) };
+      if (hadFile) await rm(backup, { force: true });
+    };
+    const write = async (content: string): Promise<void> => {
+      try {
+        await writeFile(draft, content, { mode: 0o600, flush: true });
+      } catch (error) {
+        await discard();
+        throw error;
+      }
+    };
+    await write(text);
+    return {
+      discard,
+      async commit(content) {
+        try {
+          await write(content);
+          await rename(draft, file);
+        } catch (error) {
+          await rm(draft, { force: true });
+          throw notWritten(
+            name,
+            error,
+            'The new token is made, and the former secret no longer works: run the command again when the file can be written.',
+          );
+        }
+        return { file: name, ...(hadFile && { backup }) };
+      },
+    };
   } catch (error) {
-    throw new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : String(error)}`, {
-      hint: 'The token is made already: run the command again when the file can be written; it replaces the token.',
-    });
+    throw notWritten(name, error, 'Nothing was changed: the former token, if there was one, still works.');
   }
 }
+
+const notWritten = (name: string, error: unknown, hint: string) =>
+  new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : String(error)}`, { hint });
+
+/** Where a name leads through links, also when the last one leads to nothing. */
+async function targetOf(name: string): Promise<string> {
+  try {
+    return await realpath(name);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    const link = await readlink(name).catch(() => undefined);
+    return link === undefined ? name : targetOf(resolve(await realpath(dirname(name)), link));
+  }
+}
+
+async function copyIfThere(file: string, backup: string): Promise<boolean> {
+  try {
+    await copyFile(file, backup);
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+  await chmod(backup, 0o600);
+  return true;
+}
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';

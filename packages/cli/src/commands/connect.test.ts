@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { describe, expect, test } from 'vitest';
@@ -20,7 +20,11 @@ const model = {
 };
 const many = Array.from({ length: 60 }, (_, at) => ({ ...model, modelId: `m${at}` }));
 
-async function open(known: readonly object[] = [], models: readonly object[] = [{ ...model, modelId: 'other' }, model]) {
+async function open(
+  known: readonly object[] = [],
+  models: readonly object[] = [{ ...model, modelId: 'other' }, model],
+  answers: Readonly<Record<string, unknown>> = {},
+) {
   const agent = { agentId: 'default', config: { model: 'test-model' }, source: 'file', suspended: false, isDefault: true, workspaceDir: '/w' };
   const server = await startServer(
     rpcAnswers({
@@ -30,6 +34,7 @@ async function open(known: readonly object[] = [], models: readonly object[] = [
       'tokens.list': { tokens: known, total: known.length },
       'tokens.revoke': { id: 'x', revoked: true, message: 'Gone.' },
       'tokens.create': { id: 'x', secret, scopes: ['api'], createdAt: 1, message: 'Store it.' },
+      ...answers,
     }),
   );
   const user = await createUser();
@@ -70,8 +75,22 @@ describe('the token', () => {
   test('is replaced when the command is used again, and the message says so', async () => {
     await using session = await open([{ id: 'pi', scopes: ['api'], source: 'created' }]);
     const { err } = await session.run('pi');
-    expect(session.changes().map(([method]) => method)).toEqual(['tokens.revoke', 'tokens.create']);
+    expect(session.changes()).toMatchObject([['tokens.create', { id: 'pi', replace: true }]]);
     expect(err).toContain('its former secret no longer works');
+  });
+
+  test('stays as it is when no new one can be made or a file cannot be written, and so do the files', async () => {
+    const refusal = { error: { code: -32602, message: 'expiresAt: expected a number of at most 9', data: { code: 'invalid_params' } } };
+    await using session = await open([{ id: 'codex', scopes: ['api'], source: 'created' }], undefined, { 'tokens.create': refusal });
+    await session.put('.codex/config.toml', '# mine\n');
+    expect(await session.run('codex', '--write')).toMatchObject({ err: expect.stringContaining('expiresAt') });
+    expect(session.changes().map(([method]) => method)).toEqual(['tokens.create']);
+    expect(await readdir(join(session.dir, '.codex'))).toEqual(['config.toml']);
+    await rm(join(session.dir, '.codex'), { recursive: true });
+    await session.put('.codex', 'a file');
+    const before = session.changes().length;
+    expect(await session.run('codex', '--write')).toMatchObject({ code: 1, err: expect.stringMatching(/Cannot (?:read|write)/) });
+    expect(session.changes()).toHaveLength(before);
   });
 
   test.each([
@@ -199,7 +218,29 @@ describe('--write', () => {
     expect(JSON.parse(await session.read('.pi/agent/models.json')).providers.gatehouse.apiKey).toBe(secret);
   });
 
+  test('writes what a link leads to, also where nothing is there yet', async () => {
+    await using session = await open();
+    await mkdir(join(session.dir, '.codex'), { recursive: true });
+    await symlink('../dotfiles/codex.toml', join(session.dir, '.codex/config.toml'));
+    expect((await session.run('codex', '--write')).code).toBe(0);
+    expect((await lstat(join(session.dir, '.codex/config.toml'))).isSymbolicLink()).toBe(true);
+    expect(parseToml(await session.read('dotfiles/codex.toml'))).toMatchObject({ model: 'local/test-model' });
+  });
+
+  test('keeps numbers as they are written', async () => {
+    await using session = await open();
+    await session.put('.config/opencode/opencode.json', '{"big":12345678901234567890,"exact":1.10,"deep":[{"e":1E400}]}');
+    await session.run('opencode', '--write');
+    const json = await session.read('.config/opencode/opencode.json');
+    for (const written of ['"big": 12345678901234567890', '"exact": 1.10', '"e": 1E400']) expect(json).toContain(written);
+    await session.put('.continue/config.yaml', 'big: 12345678901234567890\nmodels: []\n');
+    await session.run('continue', '--write');
+    expect(await session.read('.continue/config.yaml')).toContain('big: 12345678901234567890\n');
+  });
+
   test.each([
+    ['continue', '.continue/config.yaml', 'models:\n  - &old\n    name: gatehouse old\n  - *old\nother: *old\n', 'an alias (*name) in it'],
+    ['opencode', '.config/opencode/opencode.json', '{"provider":12345678901234567890}', '`provider` is not a map'],
     ['opencode', '.config/opencode/opencode.json', '{ // mine\n}', 'not plain JSON'],
     ['opencode', '.config/opencode/opencode.json', '{"provider":[]}', '`provider` is not a map'],
     ['continue', '.continue/config.yaml', 'models: {}', '`models` is not a list'],

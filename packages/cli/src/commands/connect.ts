@@ -6,7 +6,7 @@ import { clients } from '../clients/clients.ts';
 import { mergeFile } from '../clients/merge-file.ts';
 import { ShapeError } from '../clients/merge-values.ts';
 import { type Offer, readOffer } from '../clients/offered-models.ts';
-import { readConfig, writeConfig, type WrittenFile } from '../clients/write-file.ts';
+import { prepareConfig, type PreparedFile, readConfig, type WrittenFile } from '../clients/write-file.ts';
 import { connect } from '../connection/target.ts';
 import { CliError, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
@@ -66,20 +66,25 @@ async function connectClient(wanted: ConnectedClient, flags: CommonFlags & Conne
   const id = flags.name ?? wanted.id;
   const [offer, former] = await Promise.all([readOffer(client, flags), findFormerToken(client, id)]);
   const access = (secret: string): Access => ({ url, secret, model: offer.model, models: offer.models, mcp: flags.mcp === true });
-  // What cannot be merged is found out before a token is made, or the former one replaced.
-  if (flags.write === true) await mergeAll(wanted.files?.(access(placeholder), io) ?? []);
+  // What cannot be merged or written is found out before a token is made, or the former one replaced.
+  const merged = flags.write === true ? await mergeAll(wanted.files?.(access(placeholder), io) ?? []) : [];
   if (flags.dryRun === true) return print(wanted, access(placeholder), { offer, former: former?.id, written: [] }, flags, io);
-  const token = await replaceToken(client, former, {
+  const prepared = await prepareAll(merged, io.now());
+  const making = replaceToken(client, former, {
     id,
     scopes: flags.mcp === true ? ['api', 'mcp-client'] : ['api'],
     compat: compatOf(wanted, flags.tools),
     ...(flags.agent !== undefined && { agents: [flags.agent] }),
     ...(expiresAt !== undefined && { expiresAt }),
   });
+  const token = await making.catch(async (error: unknown) => {
+    await Promise.all(prepared.map((file) => file.discard()));
+    throw error;
+  });
   const written: WrittenFile[] = [];
   if (flags.write === true) {
-    const merged = await mergeAll(wanted.files?.(access(token.secret), io) ?? []);
-    for (const { file, text } of merged) written.push(await writeConfig(file, text, io.now()));
+    const texts = await mergeAll(wanted.files?.(access(token.secret), io) ?? []);
+    for (const [at, { text }] of texts.entries()) written.push(...((await prepared[at]?.commit(text).then((one) => [one])) ?? []));
   }
   await print(wanted, access(token.secret), { offer, former: former?.id, token, written }, flags, io);
 }
@@ -121,6 +126,17 @@ async function mergeAll(files: readonly ClientFile[]): Promise<{ file: string; t
       }
     }),
   );
+}
+
+async function prepareAll(files: readonly { readonly file: string; readonly text: string }[], nowMs: number): Promise<PreparedFile[]> {
+  const prepared: PreparedFile[] = [];
+  try {
+    for (const { file, text } of files) prepared.push(await prepareConfig(file, text, nowMs));
+    return prepared;
+  } catch (error) {
+    await Promise.all(prepared.map((one) => one.discard()));
+    throw error;
+  }
 }
 
 interface Done {

@@ -61,13 +61,17 @@ export const tokens = {
     description: 'No token makes one that is wider than itself in scopes, agents or expiry. An empty scope list means all scopes.',
     params: z.strictObject({
       id: TokenId.optional().describe('A random id otherwise.'),
+      replace: z
+        .boolean()
+        .optional()
+        .describe('Takes the place of a token of this id that tokens.create made, in one step: when it fails the former secret stays valid.'),
       scopes: Scopes,
       agents: z.array(AgentId).min(1).optional().describe('The only agents that the token may reach.'),
       expiresAt: EpochMs.optional(),
       compat: Compat,
     }),
     result: z.strictObject(created),
-    errors: ['conflict', 'denied'],
+    errors: ['conflict', 'denied', 'precondition_failed'],
     examples: [
       {
         params: { id: 'ci', scopes: ['rpc'] },

@@ -84,6 +84,32 @@ export const rotateToken = operation('tokens.rotate', async (tx, input: Rotation
   return true;
 });
 
+const replaceRow = query<TokenRow & { readonly oldDigest: string }>(({ db, p }) =>
+  db
+    .updateTable('token')
+    .set({
+      digest: p('digest'),
+      scopes_json: p('scopesJson'),
+      agents_json: p('agentsJson'),
+      compat_json: p('compatJson'),
+      created_at_ms: p('createdAtMs'),
+      expires_at_ms: p('expiresAtMs'),
+    })
+    .where('id', '=', p('id'))
+    .where('digest', '=', p('oldDigest')),
+);
+
+/** False when the token was rotated or revoked meanwhile; nothing is written then. */
+export const replaceToken = operation(
+  'tokens.replace',
+  async (tx, input: { readonly row: TokenRow; readonly oldDigest: string; readonly audit: AuditRow }): Promise<boolean> => {
+    const { changes } = await tx.run(replaceRow, { ...input.row, oldDigest: input.oldDigest });
+    if (changes === 0) return false;
+    await appendAudit(tx, input.audit);
+    return true;
+  },
+);
+
 const remove = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token').where('id', '=', p('id')));
 const removeUse = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token_use').where('token_id', '=', p('id')));
 
@@ -112,4 +138,4 @@ export const recordUses = operation('tokens.recordUses', async (tx, input: { rea
   for (const use of input.uses) await tx.run(upsertUse, use);
 });
 
-export const tokenOperations = [listTokens, insertToken, rotateToken, deleteToken, recordRefusal, recordUses];
+export const tokenOperations = [listTokens, insertToken, replaceToken, rotateToken, deleteToken, recordRefusal, recordUses];

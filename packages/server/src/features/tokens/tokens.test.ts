@@ -169,6 +169,23 @@ describe('tokens.create', () => {
     expect(await create({ scopes: ['rpc', 'admin'], agents: ['b'], expiresAt: clock.now() + 10 }, call)).toMatchObject({ id: 'ci' });
   });
 
+  it('replaces one of its id in one step, and leaves it as it is when it fails', async () => {
+    const { secret } = await create({ compat: { tools: 'none' } });
+    await expect(create({ replace: true, expiresAt: clock.now() })).rejects.toMatchObject({ code: 'invalid_params' });
+    await expect(create({ replace: true, scopes: ['*'] }, as({ scopes: ['admin'] }))).rejects.toMatchObject({ code: 'denied' });
+    expect(tokens.api.authenticate(secret)).toMatchObject({ scopes: ['rpc'] });
+    const revoked: string[] = [];
+    tokens.api.onRevoked((id) => void revoked.push(id));
+    const next = await create({ replace: true, scopes: ['api'] });
+    expect([tokens.api.authenticate(secret), revoked]).toEqual([undefined, ['ci']]);
+    expect(tokens.api.authenticate(next.secret)).toEqual({ principalId: 'token:ci', tokenId: 'ci', scopes: ['api'] });
+    await tokens[Symbol.asyncDispose]();
+    tokens = await start();
+    expect([tokens.api.authenticate(secret), tokens.api.current('ci')]).toEqual([undefined, expect.objectContaining({ scopes: ['api'] })]);
+    await expect(create({ id: 'ops', replace: true })).rejects.toMatchObject({ code: 'precondition_failed' });
+    expect(await create({ id: 'fresh', replace: true })).toMatchObject({ id: 'fresh' });
+  });
+
   it('refuses an end in the past', async () => {
     await expect(create({ expiresAt: clock.now() })).rejects.toMatchObject({ code: 'invalid_params' });
   });

@@ -15,7 +15,7 @@ import type { TokensApi } from './api.ts';
 import { type Grant, widerThan } from './minting.ts';
 import { TokenRegistry, type TokenRecord } from './registry.ts';
 import { digestOf, newSecret, secretFault } from './secret.ts';
-import { deleteToken, insertToken, listTokens, recordRefusal, recordUses, rotateToken, type TokenRow } from './store.ts';
+import { deleteToken, insertToken, listTokens, recordRefusal, recordUses, replaceToken, rotateToken, type TokenRow } from './store.ts';
 
 export interface ConfiguredToken {
   readonly id: string;
@@ -122,7 +122,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
       return { tokens, total: tokens.length };
     },
 
-    'tokens.create': async ({ id: wanted, scopes: asked, agents, expiresAt, compat }, call) => {
+    'tokens.create': async ({ id: wanted, scopes: asked, agents, expiresAt, compat, replace }, call) => {
       const id = wanted ?? newId('tk');
       const scopes = normalizeScopes(asked);
       const now = clock.now();
@@ -131,12 +131,13 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
           issues: [{ path: 'expiresAt', message: 'expected a time in the future' }],
         });
       await mayGrant(call, 'tokens.create', id, { scopes, agents, expiresAt });
-      if (registry.find(id) !== undefined)
+      if (registry.find(id) !== undefined && replace !== true)
         throw new AppError(
           'conflict',
           `Token already exists: ${id}${registry.current(id) === undefined ? ' (it has expired: revoke it first)' : ''}`,
           { param: 'id' },
         );
+      const former = registry.find(id) === undefined ? undefined : changeable(id, 'replace');
       const secret = newSecret();
       const row: TokenRow = {
         id,
@@ -148,7 +149,10 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
         expiresAtMs: expiresAt ?? null,
       };
       const entry = audit(call, 'tokens.create', id, { metadata: { scopes, ...(compat !== undefined && { compat: JSON.stringify(compat) }) } });
-      if (!(await db.write(insertToken, { row, audit: entry }))) throw new AppError('conflict', `Token already exists: ${id}`, { param: 'id' });
+      if (former === undefined) {
+        if (!(await db.write(insertToken, { row, audit: entry }))) throw new AppError('conflict', `Token already exists: ${id}`, { param: 'id' });
+      } else if (!(await db.write(replaceToken, { row, oldDigest: former.digest, audit: entry })))
+        throw new AppError('conflict', `Token ${id} was rotated or revoked at the same time`);
       const record = recordOf(row);
       registry.put(record);
       announceAudit(deps.bus, entry);
