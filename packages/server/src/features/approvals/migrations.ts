@@ -40,5 +40,5 @@ export const approvalMigrations: readonly Migration[] = [
     ],
   },
   // Of a request whose turn is left until it is decided.
-  { id: '067-left-turns', up: [`ALTER TABLE approval ADD COLUMN turn_json TEXT`] },
+  { id: '126-left-turns', up: [`ALTER TABLE approval ADD COLUMN turn_json TEXT`] },
 ];

@@ -69,5 +69,5 @@ export const graphMigrations: readonly Migration[] = [
   // What ran before provenance was known counts as text from outside.
   { id: '063-graph-node-taint', up: [`ALTER TABLE graph_node ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
   { id: '116-graph-node-cause', up: [`ALTER TABLE graph_node ADD COLUMN cause TEXT`] },
-  { id: '069-graph-refused-effects', up: [`ALTER TABLE graph_node ADD COLUMN effects_refused INTEGER NOT NULL DEFAULT 0`] },
+  { id: '128-graph-refused-effects', up: [`ALTER TABLE graph_node ADD COLUMN effects_refused INTEGER NOT NULL DEFAULT 0`] },
 ];
