@@ -62,7 +62,7 @@ export async function proveStartAfterCrash(options: {
     const writers = startWriters(daemon, (asked) => asked < 2);
     await writers.done;
     const seen = (): SqlLine[] => readSqlLog(log).filter(({ role }) => role !== 'check');
-    const isIndexed = () => seen().some(({ sql }) => /^update "message_index"/.test(sql));
+    const isIndexed = () => seen().some(({ sql }) => sql.startsWith('update "message_index"'));
     for (const until = performance.now() + 10_000; !isIndexed() && performance.now() < until;) await pause(50);
     if (!isIndexed()) wrong.push('the search index did not take the messages up');
     await daemon.kill();

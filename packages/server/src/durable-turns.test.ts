@@ -244,7 +244,17 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       traceId: call.traceId,
       startedAtMs: clock.now(),
     };
-    const deps = { db: mortal, clock, bus, openDurableTurn, checkpointTurn, reserveForDurable, commitDurableTurn, left: async () => {} };
+    const deps = {
+      db: mortal,
+      clock,
+      bus,
+      openDurableTurn,
+      checkpointTurn,
+      reserveForDurable,
+      commitDurableTurn,
+      left: async () => {},
+      turnEnded: () => {},
+    };
     return runs.admit({ agentId: 'default', conversationRef: target.ref }, call, async (admitted) => {
       const run = await DurableRun.open(deps, turn, start, admitted);
       const outcome = await runs.run(

@@ -6,6 +6,7 @@ import type { Shell } from './features/shell/shell.ts';
 import type { StoppedRun } from './features/subagents/api.ts';
 import type { TokensApi } from './features/tokens/api.ts';
 import type { Turns } from './features/turns/turns.ts';
+import type { LeftInLane } from './features/turns/durable.ts';
 import type { KeptLanes } from './features/turns/kept-lanes.ts';
 import type { DurableWork } from './features/durable/api.ts';
 import type { Log } from './kernel/log.ts';
@@ -17,9 +18,9 @@ export interface StopsDeps {
   readonly turns: Pick<Turns, 'abortRoot' | 'stop'>;
   readonly background: BackgroundApi;
   readonly commands: Shell['background'];
-  readonly approvals: Pick<Approvals, 'left' | 'drop' | 'clearing'>;
+  readonly approvals: Pick<Approvals, 'left' | 'isWaitingIn' | 'drop' | 'clearing'>;
   readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting'>;
-  readonly keptLanes: Pick<KeptLanes, 'release'>;
+  readonly keptLanes: Pick<KeptLanes, 'release' | 'all'>;
   readonly log: Log;
 }
 
@@ -29,13 +30,26 @@ export interface StopsDeps {
  */
 export function createStops({ tokens, autonomy, turns, background, commands, approvals, durable, keptLanes, log }: StopsDeps) {
   /** Ends the waits for approvals that a stop means. `ended`: the work is over as well; otherwise it continues without the call. */
-  async function endWaits(isMeant: (run: ApprovalWaiting) => boolean, ended?: 'here' | 'elsewhere'): Promise<number> {
+  async function endWaits(isMeant: (run: ApprovalWaiting) => boolean, ended?: 'elsewhere'): Promise<number> {
     const runs = await approvals.drop(isMeant, { resume: ended === undefined });
-    for (const { workId, approvalId } of runs) {
-      keptLanes.release(workId);
-      if (ended === 'here') await durable.endWaiting({ kind: 'approval', subject: approvalId, endedBy: 'killed' });
-    }
+    for (const { workId } of runs) keptLanes.release(workId);
     return runs.length;
+  }
+
+  /** Also those whose requests are decided, and which have not come back yet. */
+  function releaseLanes(isMeant: (turn: LeftInLane) => boolean): readonly LeftInLane[] {
+    const meant = keptLanes.all().filter(isMeant);
+    for (const { workId } of meant) keptLanes.release(workId);
+    return meant;
+  }
+
+  /** Ends the turns at the root of a killed run that were left; those of sub-agents are ended by whoever runs them. */
+  async function killLeft(rootRunId: string): Promise<number> {
+    const left = releaseLanes((turn) => turn.rootRunId === rootRunId);
+    await endWaits((run) => run.rootRunId === rootRunId, 'elsewhere');
+    const own = left.filter(({ runId }) => runId === null);
+    for (const { approvalId } of own) await durable.endWaiting({ kind: 'approval', subject: approvalId, endedBy: 'killed' });
+    return own.length;
   }
 
   const unwatched = (ending: Promise<unknown>) =>
@@ -53,10 +67,9 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
   autonomy.api.onStop(async (rootRunId, how) => {
     if (how === 'kill') turns.abortRoot(rootRunId, new AppError('cancelled', 'The run was killed'));
     const stopped = background.dropRoot(rootRunId) + commands.end({ rootRunId });
-    // Runs of sub-agents are ended by whoever runs them.
-    const own = await endWaits((run) => run.rootRunId === rootRunId && run.runId === undefined, how === 'kill' ? 'here' : undefined);
+    if (how === 'kill') return stopped + (await killLeft(rootRunId));
     await endWaits((run) => run.rootRunId === rootRunId);
-    return stopped + (how === 'kill' ? own : 0);
+    return stopped;
   });
   autonomy.api.onRevoked((leaseIds) => {
     for (const leaseId of leaseIds) commands.end({ leaseId });
@@ -81,14 +94,20 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       commands.end({ conversationRef });
       background.forget(conversationRef);
       // Its work is given up with the deletion.
+      releaseLanes(({ target }) => target.ref === conversationRef);
       unwatched(endWaits((run) => run.conversationRef === conversationRef, 'elsewhere'));
     },
     /** Until it is disposed of, no turn of the conversation begins to wait for an approval. */
     async conversationCleared(conversationRef: string): Promise<Disposable> {
-      const waits = approvals.left().filter((run) => run.conversationRef === conversationRef);
       const clearing = await approvals.clearing(conversationRef);
-      for (const { workId } of waits) keptLanes.release(workId);
+      releaseLanes(({ target }) => target.ref === conversationRef);
       return clearing;
+    },
+    turnEnded(turn: { readonly conversationRef: string; readonly turnId: string }): void {
+      if (approvals.isWaitingIn(turn.conversationRef)) unwatched(endWaits(({ turnId }) => turnId === turn.turnId, 'elsewhere'));
+    },
+    conversationFreed(conversationRef: string): void {
+      unwatched(durable.resumeWaiting({ kind: 'conversation', subject: conversationRef }));
     },
     waitsEnded: (rootRunId: string) => endWaits((run) => run.rootRunId === rootRunId),
     approvalDecided(approvalId: string): void {
@@ -106,6 +125,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     async runsStopped(runs: readonly StoppedRun[]): Promise<void> {
       for (const { runId } of runs) commands.end({ runId });
       const ids = new Set(runs.map(({ runId }) => runId));
+      releaseLanes(({ runId }) => runId !== null && ids.has(runId));
       await endWaits(({ runId }) => runId !== undefined && ids.has(runId), 'elsewhere');
     },
     /** The turn behind a root of which only work in the background is left. */

@@ -1,4 +1,5 @@
-import { readLeftTurns } from './left-turns.ts';
+import { readLeftTurns, resumeBehind } from './left-turns.ts';
+import { suspendWork } from './features/durable/store.ts';
 import { abortOpenTurns, bookWork, openWork } from './book-work.ts';
 import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from './commit-durable-turn.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
@@ -124,7 +125,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
 
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
-  const keptLanes = createKeptLanes(lanes, (target) => sessions.entered(target));
+  const keptLanes = createKeptLanes(
+    lanes,
+    (ref) => stops.conversationFreed(ref),
+    (target) => sessions.entered(target),
+  );
   const countedGenerate = metrics.generate(models.generate);
   const generate = traces?.generate(countedGenerate) ?? countedGenerate;
   const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
@@ -330,7 +335,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       // Every turn passes here, and a `using` declaration costs as much as the lane.
       try {
         const continues = workId !== undefined && keptLanes.has(workId);
-        lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal, continues });
+        lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal, continues, yields: workId !== undefined });
         if (continues) keptLanes.release(workId);
         return await (traces === undefined ? run() : traces.inConversation(ref, run));
       } finally {
@@ -339,6 +344,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       }
     },
     queued: () => lanes.counts().queued,
+    suspendWork,
+    async behind(ref) {
+      if (!lanes.isKept(ref)) await schedule.durable.resumeWaiting({ kind: 'conversation', subject: ref });
+    },
+    turnEnded: (turn) => stops.turnEnded(turn),
     context: context.api,
     roomFor,
     systemPrompt,
@@ -490,6 +500,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   // Whoever is let in finds the schedule read, and the greeting follows at once.
   const left = await db.read(readLeftTurns, {});
   for (const turn of left) keptLanes.keep(turn);
+  await db.write(resumeBehind, { atMs: clock.now() });
   // What was decided while nobody was there to resume it.
   await Promise.all(left.map(({ approvalId }) => approvals.suspended(approvalId)));
   await schedule.start();

@@ -16,7 +16,7 @@ import { backgroundMigrations } from './features/background/migrations.ts';
 import { backgroundOperations } from './features/background/store.ts';
 import { approvalMigrations } from './features/approvals/migrations.ts';
 import { askApproval } from './ask-approval.ts';
-import { readLeftTurns } from './left-turns.ts';
+import { readLeftTurns, resumeBehind } from './left-turns.ts';
 import { approvalOperations } from './features/approvals/store.ts';
 import { contextMigrations } from './features/context/migrations.ts';
 import { recallOperations } from './features/context/recall-store.ts';
@@ -154,6 +154,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...approvalOperations,
   askApproval,
   readLeftTurns,
+  resumeBehind,
   ...auditOperations,
   ...receiptOperations,
   ...inboxOperations,

@@ -10,6 +10,7 @@ const waitsFor: Readonly<Record<Waiting['kind'], string>> = {
   provider: 'its model provider',
   approval: 'an approval',
   agent: 'its agent, which is suspended',
+  conversation: 'an earlier run of its conversation',
 };
 
 /** Returns why something failed, or what it waits for; undefined when neither is known. */

@@ -18,7 +18,9 @@ export const EffectsRefused = z
 /** What accepted work waits for, without using an attempt. */
 export const WorkWaiting = z
   .strictObject({
-    kind: z.enum(['provider', 'approval', 'agent']).describe('Its model provider, an approval, or a suspended agent.'),
+    kind: z
+      .enum(['provider', 'approval', 'agent', 'conversation'])
+      .describe('Its model provider, an approval, a suspended agent, or an earlier run of its conversation that waits for an approval.'),
     sinceMs: EpochMs,
     untilMs: EpochMs.describe('The end of the wait.'),
     approvalId: z.string().optional().describe('Of kind `approval`.'),

@@ -3,7 +3,12 @@ import { dateTime, plural } from '../data/format.ts';
 import { PageLink } from './link.tsx';
 import { Badge } from './parts.tsx';
 
-const words = { provider: 'waits for its model provider', approval: 'waits for an approval', agent: 'waits for its agent' } as const;
+const words = {
+  provider: 'waits for its model provider',
+  approval: 'waits for an approval',
+  agent: 'waits for its agent',
+  conversation: 'waits for an earlier run',
+} as const;
 
 /** What a run waits for; an approval leads to where it is given. */
 export function Waiting({ waiting }: { readonly waiting: WorkWaiting | undefined }) {

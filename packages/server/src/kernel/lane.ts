@@ -14,7 +14,12 @@ export interface LaneEntry {
   readonly signal: AbortSignal;
   /** Continues what the lane is kept for: enters before those that wait, and is never refused. */
   readonly continues?: boolean;
+  /** Does not wait while the lane is kept for somebody: it fails with `LaneKeptError`, also when that begins while it waits. */
+  readonly yields?: boolean;
 }
+
+/** The lane is kept for somebody who comes back (`LaneEntry.yields`). */
+export class LaneKeptError extends Error {}
 
 /** The right to run; `release` may be called more than once. */
 export interface Lease extends Disposable {
@@ -48,6 +53,7 @@ export interface Lanes {
   acquire(entry: LaneEntry): Promise<Lease>;
   /** Keeps a lane for a holder that leaves and comes back (`continues`): others wait in its queue until as many calls of `unkeep`. */
   keep(key: string): void;
+  isKept(key: string): boolean;
   unkeep(key: string): void;
   counts(): { readonly running: number; readonly queued: number };
   /** Whether something runs in one lane, and how many entries wait behind it. */
@@ -89,6 +95,8 @@ interface Lane {
   hasHead: boolean;
   running: boolean;
   kept: number;
+  /** Each turns an entry away that yields. */
+  readonly yielding: Set<() => void>;
   readonly queue: Fifo<Waiter>;
 }
 
@@ -150,7 +158,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
   }
 
   function openLane(key: string): Lane {
-    const lane: Lane = { hasHead: false, running: false, kept: 0, queue: createFifo() };
+    const lane: Lane = { hasHead: false, running: false, kept: 0, yielding: new Set(), queue: createFifo() };
     lanes.set(key, lane);
     return lane;
   }
@@ -260,8 +268,11 @@ export function createLanes(options: LanesOptions = {}): Lanes {
       return { running: group?.running ?? 0, queued: group?.waiting ?? 0 };
     },
     keep(key) {
-      (lanes.get(key) ?? openLane(key)).kept += 1;
+      const lane = lanes.get(key) ?? openLane(key);
+      lane.kept += 1;
+      for (const turnAway of lane.yielding) turnAway();
     },
+    isKept: (key) => (lanes.get(key)?.kept ?? 0) > 0,
     unkeep(key) {
       const lane = lanes.get(key);
       if (lane === undefined || lane.kept === 0) return;
@@ -271,6 +282,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     async acquire(entry) {
       if (entry.signal.aborted) throw new AppError('cancelled', 'Aborted before the turn began');
       const lane = lanes.get(entry.key);
+      if (entry.yields === true && entry.continues !== true && lane !== undefined && lane.kept > 0) throw new LaneKeptError();
       const isNext = lane === undefined || (entry.continues === true && !lane.hasHead);
       if (isNext) {
         const group = groupOf(entry);
@@ -286,17 +298,22 @@ export function createLanes(options: LanesOptions = {}): Lanes {
       }
       countQueued(entry.principalId, 1);
       return new Promise<Lease>((resolve, reject) => {
-        const onAbort = () => {
+        const leave = (error: Error) => {
+          entry.signal.removeEventListener('abort', onAbort);
+          lane?.yielding.delete(turnAway);
           countQueued(entry.principalId, -1);
           waiter.leave();
-          reject(new AppError('cancelled', 'Aborted while waiting for its turn'));
+          reject(error);
         };
+        const onAbort = () => leave(new AppError('cancelled', 'Aborted while waiting for its turn'));
+        const turnAway = () => leave(new LaneKeptError());
         const waiter: Waiter = {
           entry,
           leave: () => {},
           grant: (granting) => {
             countQueued(entry.principalId, -1);
             entry.signal.removeEventListener('abort', onAbort);
+            lane?.yielding.delete(turnAway);
             resolve(startIn(granting, lanes.get(entry.key) ?? openLane(entry.key), entry));
           },
         };
@@ -306,6 +323,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
           standInGroup(groupOf(entry), waiter);
         } else {
           waiter.leave = lane.queue.push(waiter);
+          if (entry.yields === true) lane.yielding.add(turnAway);
         }
       });
     },

@@ -43,6 +43,8 @@ export interface Approvals extends Disposable {
   readonly gate: ToolGate;
   /** Runs that wait. */
   left(): readonly ApprovalWaiting[];
+  /** Whether any call of a conversation waits. */
+  isWaitingIn(conversationRef: string): boolean;
   /** The work of a turn waits from here on; it is resumed at once when its request was decided meanwhile. */
   suspended(approvalId: string): Promise<void>;
   /** Ends the waits of runs that are stopped, as denied. With `resume: false` their work is ended by whoever stops them. */
@@ -90,7 +92,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   async function expire(request: Watched): Promise<void> {
     try {
       // A timer may fire a little before its time.
-      announce(await db.write(expireDue, { atMs: Math.max(clock.now(), request.expiresAtMs) }), timedOut);
+      announce(await db.write(expireDue, { atMs: clock.now(), id: request.id }), timedOut);
     } catch (error) {
       deps.log.error({ err: error }, 'A request for approval whose time is over could not be closed; nothing is approved by that');
     } finally {
@@ -139,6 +141,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
       onAudit: (audit) => announceAudit(bus, audit),
     }),
     left,
+    isWaitingIn: (ref) => waiting.of(ref).length > 0,
     async suspended(approvalId) {
       if (!(await db.read(isPending, { id: approvalId }))) deps.resume(approvalId);
     },

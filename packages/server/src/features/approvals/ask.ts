@@ -13,7 +13,7 @@ import type { ApprovalsConfig } from './config.ts';
 import { systemDecider } from './deciders.ts';
 import { canonicalJson, digestOf, freezeDeep, hideIn } from './exact-call.ts';
 import { digestNamedFiles } from './named-files.ts';
-import type { Asked, Asking, LeftTurn, NewRequest } from './store.ts';
+import { type Asked, type Asking, dropRequests, type LeftTurn, type NewRequest } from './store.ts';
 import type { Outcome, Waiting } from './waiting.ts';
 
 export interface AskDeps {
@@ -69,9 +69,6 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     if (paramsBytes === undefined) return `the arguments of "${tool.name}" cannot be shown to anybody who could approve them`;
     if (paramsBytes > maxParamsBytes)
       return `"${tool.name}" needs an approval, for which its arguments are too long (${paramsBytes} bytes of at most ${maxParamsBytes})`;
-    if (!isUnattended(turn)) return undefined;
-    if ((turn.agent.approvals.unattended ?? config.unattended) === 'refuse')
-      return `"${tool.name}" needs an approval, and unattended work is not let wait for one (approvals.unattended: refuse)`;
     if (turn.ledger === undefined) return undefined;
     if (nested === true) return `"${tool.name}" needs an approval, which a running tool cannot wait for; call "${tool.name}" itself`;
     return isClosed(turn.conversationRef) ? `"${tool.name}" needs an approval, and the conversation is being cleared` : undefined;
@@ -84,7 +81,9 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
   ): NewRequest {
     const { tool, args, turn } = call;
     const { agentId, conversationRef, sessionKey, workspaceDir, origin, traceId } = turn;
-    const exact = { agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir };
+    // What is decided for a left turn is for that turn alone.
+    const turnId = turn.ledger === undefined ? undefined : turn.turnId;
+    const exact = { agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir, turnId };
     const left = leftTurnOf(turn, () => digestOf({ ...exact, files: '' }));
     const atMs = clock.now();
     const timeoutMs = left === undefined ? config.timeoutMs : config.unattendedTimeoutMs;
@@ -119,6 +118,8 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
         return answerOf({ approved: false, by: asked.by, reason: asked.reason }, tool.name);
       case 'full':
         return refused(`"${tool.name}" needs an approval, and too many calls wait for one (limit ${bounds[asked.limit]})`);
+      case 'refused':
+        return refused(`"${tool.name}" needs an approval, and unattended work is not let wait for one (approvals.unattended: refuse)`);
       case 'changed':
         return refused(`${describeChange(tool)}, again and again`);
       case 'waits':
@@ -134,16 +135,24 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     freezeDeep(args);
     const named = { tool, args, workspaceDir: turn.workspaceDir };
     const files = await digestNamedFiles(named);
+    if (signal.aborted) return refused('the turn was stopped');
     const request = requestOf(call, why, { files, bytes: bytes ?? 0 });
     const { digest, turnJson } = request;
     const inbox = turnJson === null ? undefined : messageOf(request, turn);
     const { approvalCacheMs, denialCacheMs } = config;
+    const isRefused = isUnattended(turn) && (turn.agent.approvals.unattended ?? config.unattended) === 'refuse';
+    const asking = { request, inbox, bounds, approvalCacheMs, denialCacheMs, grantMs, keepMs, isRefused };
     // Begins before the row is written, so that no decision is missed.
     const waiter = turnJson === null ? waiting.wait(digest, signal) : undefined;
     try {
-      const asked = await db.write(deps.askApproval, { request, inbox, bounds, approvalCacheMs, denialCacheMs, grantMs, keepMs });
+      const asked = await db.write(deps.askApproval, asking);
       const answer = answerTo(asked, tool);
       if (answer !== undefined || asked.kind !== 'waits') return answer ?? refused('it was not approved');
+      // Stopped, or cleared, while the request was written: whoever comes later finds it among those that are watched.
+      if (turnJson !== null && (signal.aborted || isClosed(request.conversationRef))) {
+        await db.write(dropRequests, { ids: [asked.requestId], atMs: clock.now() });
+        return refused('the turn was stopped, or its conversation cleared, before anybody decided');
+      }
       if (asked.isNew) {
         waiting.watch(request);
         announceRequest(request, parseJson(request.paramsJson));

@@ -11,6 +11,8 @@ export interface ExactCall {
   readonly workspaceDir: string;
   /** Of the files that the arguments name. */
   readonly files: string;
+  /** Of a turn that is left until somebody decides. */
+  readonly turnId?: string | undefined;
 }
 
 /** SHA-256 in hex. Throws TypeError for arguments that JSON cannot hold. */

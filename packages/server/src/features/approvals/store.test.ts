@@ -41,6 +41,7 @@ const ask = (over: Partial<NewRequest> = {}, more: Partial<Asking> = {}) =>
     denialCacheMs: 100,
     grantMs: 1000,
     keepMs: 10_000,
+    isRefused: false,
     ...more,
   });
 const pending = async (atMs = 1000, after = '', pageCharacters = 1_000_000) => db.read(listPending, { agentIds: null, atMs, after, pageCharacters });

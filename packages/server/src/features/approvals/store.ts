@@ -99,6 +99,8 @@ export interface Asking {
   readonly grantMs: number;
   /** How long what was decided is kept. */
   readonly keepMs: number;
+  /** No new request is made: only what was decided is used. */
+  readonly isRefused: boolean;
 }
 
 /** What becomes of a call that must be approved. */
@@ -108,6 +110,7 @@ export type Asked =
   /** An equal call waits already, under this id; or the request was made. */
   | { readonly kind: 'waits'; readonly requestId: string; readonly expiresAtMs: number; readonly isNew: boolean }
   | { readonly kind: 'full'; readonly limit: 'perAgent' | 'inAll' }
+  | { readonly kind: 'refused' }
   /** Files that it is about were changed after each of its approvals. */
   | { readonly kind: 'changed' };
 
@@ -160,11 +163,13 @@ const useGrant = query<{ id: string }>(({ db, p }) =>
 const pendingOf = query<{ digest: string }, RequestRow>(({ db, p }) =>
   db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending'),
 );
-const countPending = query<{ agentId: string; atMs: number }, { own: number; total: number }>(({ db, sql, p }) =>
+/** Calls of turns that somebody attends, or those of left turns: neither takes the places of the other. */
+const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own: number; total: number }>(({ db, sql, p }) =>
   db
     .selectFrom('approval')
     .select([sql<number>`count(*)`.as('total'), sql<number>`count(CASE WHEN agent_id = ${p('agentId')} THEN 1 END)`.as('own')])
     .where('state', '=', 'pending')
+    .where(sql<boolean>`(turn_json is not null) = ${p('left')}`)
     .where('expires_at_ms', '>', p('atMs')),
 );
 const insert = query<NewRequest>(({ db, p }) =>
@@ -214,11 +219,12 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
       return { kind: 'allowed', audit };
     }
   }
+  if (asking.isRefused) return { kind: 'refused' };
   const waiting = await tx.get(pendingOf, { digest: request.digest });
   if (waiting !== undefined && waiting.expiresAtMs > atMs)
     return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
   if (waiting !== undefined) await expire(tx, waiting, atMs);
-  const counts = await tx.get(countPending, { agentId: request.agentId, atMs });
+  const counts = await tx.get(countPending, { agentId: request.agentId, atMs, left: turnJson === null ? 0 : 1 });
   if ((counts?.own ?? 0) >= asking.bounds.perAgent) return { kind: 'full', limit: 'perAgent' };
   if ((counts?.total ?? 0) >= asking.bounds.inAll) return { kind: 'full', limit: 'inAll' };
   await tx.run(insert, request);
@@ -294,8 +300,15 @@ export interface Made {
   readonly audits: readonly AuditRow[];
 }
 
-export const expireDue = operation('approvals.expire', async (tx, { atMs }: { readonly atMs: number }): Promise<Made> => {
+const pendingById = query<{ id: string }, RequestRow>(({ db, p }) =>
+  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending'),
+);
+
+/** All whose time is over, and the one of `id`, whose timer may be a little early or whose clock was set back. */
+export const expireDue = operation('approvals.expire', async (tx, { atMs, id }: { readonly atMs: number; readonly id?: string }): Promise<Made> => {
   const decided = await tx.all(due, { atMs });
+  const own = id === undefined || decided.some((row) => row.id === id) ? undefined : await tx.get(pendingById, { id });
+  if (own !== undefined) decided.push(own);
   const audits: AuditRow[] = [];
   for (const row of decided) audits.push(await expire(tx, row, atMs));
   return { decided, audits };
@@ -437,9 +450,6 @@ export async function clearApprovals(tx: Tx, input: { readonly conversationRef: 
   await tx.run(dropOwn, input);
 }
 
-const pendingById = query<{ id: string }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending'),
-);
 const forget = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ reusable: 0 }).where('id', '=', p('id')));
 
 /** Denies requests because their runs were stopped, or their conversations begun anew; that says nothing about the next equal call. */

@@ -61,7 +61,12 @@ const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
 const rules = [{ tools: ['write'], match: { path: 'ask/*' }, action: 'ask' as const }];
 const config = {
   approvals: { rules },
-  webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}', sessionKey: 'one' }] },
+  webhooks: {
+    mappings: [
+      { id: 'hook', messageTemplate: '{{text}}', sessionKey: 'one' },
+      { id: 'other', messageTemplate: '{{text}}', sessionKey: 'two' },
+    ],
+  },
   agents: {
     default: { ...full, originTools: { webhook: ['bell'] } },
     worker: full,
@@ -336,6 +341,7 @@ test('webhooks and beats wait likewise, and a job that is removed leaves nothing
       return (await pending())[0]?.origin;
     }, patient)
     .toBe('heartbeat');
+  await server.client.call('workspace.writeFile', { agentId: 'beating', filePath: 'HEARTBEAT.md', content: '' });
   await resolve(true);
   await expect.poll(() => bells, patient).toBe(1);
   await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active'), patient).toEqual([]);
@@ -347,4 +353,61 @@ test('webhooks and beats wait likewise, and a job that is removed leaves nothing
   await expect.poll(pending, patient).toEqual([]);
   await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active'), patient).toEqual([]);
   expect(bells).toBe(1);
+});
+
+test('deliveries that queue behind a run that waits hold no place, and each runs once after it', async () => {
+  const hook = async (mapping: string, text: string) =>
+    (await server.client.call('webhooks.test', { mapping, payload: { text }, run: true })).deliveryId;
+  await hook('hook', follow(['page', {}], ring));
+  await asked();
+  const behind: (string | null)[] = [];
+  // More than may run at once.
+  for (let n = 0; n < 70; n += 1) behind.push(await hook('hook', `Number ${n}.`));
+  const other = await hook('other', 'Hello.');
+  // What finds too many in the lane before it comes again a little later.
+  const states = async () => {
+    clock.advance(1000);
+    return new Map((await server.client.call('webhooks.deliveries', { limit: 100 })).deliveries.map((one) => [one.deliveryId, one]));
+  };
+  await expect.poll(async () => (await states()).get(other ?? '')?.state, patient).toBe('done');
+  await expect.poll(async () => (await states()).get(behind[0] ?? '')?.waiting?.kind, patient).toBe('conversation');
+  asks = [];
+  await resolve(true);
+  await expect.poll(async () => [...(await states()).values()].filter(({ state }) => state !== 'done'), patient).toEqual([]);
+  const numbers = asks.flatMap((text) => /Number (\d+)\./.exec(text)?.[1] ?? []).map(Number);
+  expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 70 }, (_, n) => n));
+  expect(bells).toBe(1);
+});
+
+test('what is approved as its run is stopped is used by no other run, and leaves its conversation free', async () => {
+  const { deliveryId } = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
+  const { conversationRef } = await asked();
+  const root = (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined);
+  await Promise.all([resolve(true), server.client.call('run.kill', { rootRunId: root?.rootRunId ?? '' })]);
+  const state = async (id = deliveryId) =>
+    (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === id)?.state;
+  await expect.poll(() => state(), patient).not.toBe('accepted');
+  const rung = bells;
+  clock.advance(2 * 86_400_000);
+  const second = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
+  await asked();
+  expect(bells).toBe(rung);
+  await resolve(false);
+  await expect.poll(() => state(second.deliveryId), patient).toBe('done');
+
+  const run = await server.client.call('session.spawn', { task: follow(write('ask/killed.txt')) });
+  await asked();
+  await Promise.all([resolve(true), server.client.call('subagent.kill', { target: run.runId }).catch(() => {})]);
+  await expect.poll(async () => (await server.client.call('session.run_status', { runId: run.runId })).status, patient).not.toBe('running');
+  await server.client.call('session.reset', { conversationRef: run.conversationRef });
+
+  // At the moment of an approval, too, a deletion does not wait for the next one.
+  await server.client.call('webhooks.test', {
+    mapping: 'hook',
+    payload: { text: follow(['page', {}], ring, ['bell', { song: 'again' }]) },
+    run: true,
+  });
+  await asked();
+  await Promise.all([resolve(true), server.client.call('session.delete', { conversationRef })]);
+  await expect.poll(pending, patient).toEqual([]);
 });

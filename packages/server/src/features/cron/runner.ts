@@ -145,7 +145,7 @@ export function createRunner(deps: RunnerDeps) {
     const job = row.activeExecutionId === work.executionId && row.state === 'scheduled' ? parseJob(row) : undefined;
     if (job === undefined || row.dueAtMs === null || row.dueAtMs > beganMs) return {};
     const { occurrence, advance, skipped } = deps.planDue(job, beganMs);
-    const reason = `Run ${work.executionId} waited for the model provider meanwhile and stands for this time.`;
+    const reason = `Run ${work.executionId} waited meanwhile and stands for this time.`;
     const last: OccurrenceRow = { ...occurrence, status: 'skipped', deliveryStatus: 'not_requested', terminalAtMs: beganMs, reason };
     return {
       passed: {

@@ -43,12 +43,12 @@ export interface WorkClaim {
 
 /** What an item waits for without an attempt, a lease or a slot. */
 export interface WorkWait {
-  readonly kind: 'provider' | 'approval' | 'agent';
+  readonly kind: 'provider' | 'approval' | 'agent' | 'conversation';
   /** The end of the wait. */
   readonly untilMs: number;
   /** When to look again; at the end when absent. */
   readonly lookAtMs?: number;
-  /** What it waits for, for `resumeWaiting`: `provider/model`, the id of an approval, or that of a suspended agent. */
+  /** What it waits for, for `resumeWaiting`: `provider/model`, the id of an approval, that of a suspended agent, or a conversation. */
   readonly subject?: string;
   /** The provider's own sentence: for owners only. */
   readonly cause?: string;

@@ -74,8 +74,11 @@ export function createChanging(deps: ChangingDeps): Changing {
     'session.delete': async (address, call) => {
       refuseAgents(call, 'session.delete');
       const found = await addressing.existing(address, call);
+      refuseOwn(found.ref, call);
+      using _clearing = await deps.clearing(found.ref);
+      // Directly before the lane: nothing is let in between.
       deps.stop(found.ref);
-      return alone(found.ref, call, async () => {
+      return await alone(found.ref, call, async () => {
         const atMs = clock.now();
         const archiveId = newId('ar');
         const audit = auditRow(call, atMs, {

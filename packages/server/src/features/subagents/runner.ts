@@ -137,7 +137,9 @@ export function createRunner(deps: RunnerDeps): Runner {
 
   async function run(row: RunRow, item: WorkItem, live: LiveRun, signal: AbortSignal): Promise<WorkOutcome> {
     const isCounted = row.counted === 1;
-    const cancelQueue = isCounted ? clock.after(config.subagentContext.queueTimeoutMs, () => live.stop('queue_timeout')) : () => {};
+    // One that waited for a person had its place before.
+    const isQueued = isCounted && row.startedAtMs === null;
+    const cancelQueue = isQueued ? clock.after(config.subagentContext.queueTimeoutMs, () => live.stop('queue_timeout')) : () => {};
     try {
       live.place = await places.enter({ requester: isCounted ? row.requesterKey : undefined, first: row.startedAtMs !== null, signal });
     } finally {

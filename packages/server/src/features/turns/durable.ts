@@ -44,7 +44,9 @@ export interface DurableDeps extends LedgerDeps {
   readonly openDurableTurn: Operation<DurableOpening, { readonly left: LeftTurn | undefined } | undefined>;
   readonly commitDurableTurn: Operation<DurableCommit, DurableCommitted>;
   /** After a turn was left that waits for an approval, and before its lane is free. */
-  readonly left: (turn: LeftInLane & { readonly approvalId: string }) => Promise<void>;
+  readonly left: (turn: LeftInLane) => Promise<void>;
+  /** After the end of a turn: nothing of it waits any more. */
+  readonly turnEnded: (turn: { readonly conversationRef: string; readonly turnId: string }) => void;
 }
 
 /** A left turn, for which its lane is kept. */
@@ -52,6 +54,11 @@ export interface LeftInLane {
   readonly workId: string;
   readonly fence: number;
   readonly target: ConversationTarget;
+  /** The request that it waits for. */
+  readonly approvalId: string;
+  readonly rootRunId: string | null;
+  /** Of the turn of a sub-agent. */
+  readonly runId: string | null;
 }
 
 const lostClaim = () => new AppError('conflict', 'The work is done by another process by now');
@@ -155,6 +162,8 @@ export class DurableRun {
       ...(audit !== undefined && { audit }),
     });
     this.#end = { ...end, state: settlement.state };
+    const { conversationRef, turnId } = this.#of;
+    this.#deps.turnEnded({ conversationRef, turnId });
     if (!end.settled) return undefined;
     if (audit !== undefined) announceAudit(bus, audit);
     return { created };
@@ -166,7 +175,8 @@ export class DurableRun {
     const settled = await this.ledger.park(calls, { for: { kind: 'approval', untilMs, subject: approvalId }, atMs });
     this.#end = { settled, state: 'accepted' };
     if (!settled) return undefined;
-    await this.#deps.left({ approvalId, workId: claim.id, fence: claim.fence, target: this.turn.target });
+    const { target, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
+    await this.#deps.left({ approvalId, workId: claim.id, fence: claim.fence, target, rootRunId, runId: run?.runId ?? null });
     return { created: false, waits: true } as const;
   }
 

@@ -9,12 +9,16 @@ export interface KeptLanes {
   has(workId: string): boolean;
   /** The turn is back in its lane, or was stopped. */
   release(workId: string): void;
+  /** The turns for which lanes are kept. */
+  all(): readonly LeftInLane[];
   /** A claim of the work ended: what was left by an earlier one has no turn to come back for any more. */
   claimEnded(work: { readonly id: string; readonly fence: number }): void;
 }
 
 export function createKeptLanes(
   lanes: Pick<Lanes, 'keep' | 'unkeep'>,
+  /** A lane is free again: work may wait behind it. */
+  freed: (conversationRef: string) => void,
   /** The conversation exists, also before its first turn has ended, until what this returns is called. */
   entered: (target: ConversationTarget) => () => void,
 ): KeptLanes {
@@ -26,6 +30,7 @@ export function createKeptLanes(
     kept.delete(workId);
     turn.leave();
     lanes.unkeep(turn.target.ref);
+    freed(turn.target.ref);
   }
 
   return {
@@ -35,6 +40,7 @@ export function createKeptLanes(
       lanes.keep(turn.target.ref);
     },
     has: (workId) => kept.has(workId),
+    all: () => [...kept.values()],
     release,
     claimEnded({ id, fence }) {
       if ((kept.get(id)?.fence ?? fence) !== fence) release(id);

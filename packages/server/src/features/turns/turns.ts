@@ -4,6 +4,9 @@ import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
 import { countTokens } from '../../llm/count-tokens.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
+import { LaneKeptError } from '../../kernel/lane.ts';
+import type { Operation } from '../../kernel/db/operation.ts';
+import type { WorkClaim, WorkWait } from '../durable/api.ts';
 import type { Asked } from '../../llm/unsupported.ts';
 import type { BackgroundRights } from '../../runtime/background.ts';
 import { toolsBeside } from '../../runtime/client-tools.ts';
@@ -71,7 +74,7 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
       /** False for a completion of `/v1`, which is no conversation that anybody can find. */
       readonly kept: boolean;
       readonly signal: AbortSignal;
-      /** Work whose turn may have left the lane, and comes back. */
+      /** Work whose turn may have left the lane, and comes back; of other work fails with `LaneKeptError` while a lane is kept. */
       readonly workId?: string;
       /** Counts elsewhere, and not among the turns of its agent: what waits for it may hold one of their places. */
       readonly delegated?: boolean;
@@ -79,6 +82,9 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
     run: () => Promise<T>,
   ) => Promise<T>;
   readonly queued: () => number;
+  readonly suspendWork: Operation<WorkClaim & { readonly wait: WorkWait; readonly atMs: number }, boolean>;
+  /** Work waits behind a conversation from here on; it is resumed at once when that was freed meanwhile. */
+  readonly behind: (conversationRef: string) => Promise<void>;
   /** Parts of the system prompt of an agent, the stable ones first. */
   readonly systemPrompt: (agent: Agent, tools: readonly Tool[], about: PromptAbout) => readonly string[];
   /** Looks whether files that belong to the prompt changed; undefined: nothing to wait for, as nearly always. */
@@ -242,17 +248,37 @@ export function createTurns(deps: TurnsDeps): Turns {
   };
 
   /** Waits for the lane of a piece of work; `admit` gives its agent as it is by then. */
-  function inLaneOf<T>(
-    { target, origin, workId }: Pick<DurableTurn, 'target' | 'origin' | 'workId'>,
+  async function inLaneOf<T>(
+    turn: Pick<DurableTurn, 'target' | 'origin' | 'workId' | 'owner' | 'fence'>,
     call: CallContext,
     run: (admitted: Admitted, admit: () => Agent) => Promise<T>,
-  ) {
+  ): Promise<T | DurableOutcome> {
     refuseAfterCrashes();
+    const { target, origin, workId } = turn;
     const agent = deps.agents.usable(target.agentId, call);
     const delegated = origin === 'subagent' || origin === 'graph';
-    return inLane({ target, agent, kept: true, delegated, workId }, call, (admitted) =>
-      run(admitted, () => deps.agents.usable(target.agentId, call)),
-    );
+    try {
+      return await inLane({ target, agent, kept: true, delegated, workId }, call, (admitted) =>
+        run(admitted, () => deps.agents.usable(target.agentId, call)),
+      );
+    } catch (error) {
+      if (!(error instanceof LaneKeptError)) throw error;
+      return await waitBehind(turn, call);
+    }
+  }
+
+  /** Whatever waits for a conversation whose run waits for a person holds no place meanwhile. */
+  async function waitBehind(
+    { target, workId: id, owner, fence }: Pick<DurableTurn, 'target' | 'workId' | 'owner' | 'fence'>,
+    { traceId }: CallContext,
+  ): Promise<DurableOutcome> {
+    const atMs = deps.clock.now();
+    const wait = { kind: 'conversation' as const, subject: target.ref, untilMs: atMs + longestBehindMs, lookAtMs: atMs + lookBehindMs };
+    const settled = await deps.db.write(deps.suspendWork, { id, owner, fence, wait, atMs });
+    if (settled) await deps.behind(target.ref);
+    const { ref: conversationRef, sessionKey, agentId } = target;
+    const nothing = { text: '', tokensUsed: { input: 0, output: 0, total: 0 }, cachedInput: 0, costUsd: 0, tainted: false, model: '', turnId: '' };
+    return { ...nothing, finishReason: 'stop', conversationRef, sessionKey, agentId, traceId, settled, state: 'accepted' };
   }
 
   async function converseDurably(turn: DurableTurn, agent: Agent, admitted: Admitted): Promise<DurableOutcome> {
@@ -375,6 +401,10 @@ export function createTurns(deps: TurnsDeps): Turns {
   };
 }
 
+/** As long as a run may wait for an approval. */
+const longestBehindMs = 7 * 86_400_000;
+/** A hint that was lost costs no more. */
+const lookBehindMs = 60 * 60_000;
 const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false, tainted: false };
 
 function answerLength({ maxTokens, maxTokensIsBound }: CompletionRequest, model: ModelInfo | undefined): number | undefined {
