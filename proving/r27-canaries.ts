@@ -229,7 +229,7 @@ function answerWith(request: FakeRequest, keys: { readonly first: string; readon
   const secrets = `${keys.first} and ${keys.env}, header ${String(request.headers['x-gateway-token'])}, ${String(request.headers['authorization'] ?? request.headers['x-api-key'])}`;
   const message = `Incorrect API key provided: ${secrets}`;
   const asked = failures.find((kind) => text.includes(`fail by ${kind}`));
-  if (asked === 'echo') return { status: 422, error: { message, code: 'invalid_api_key' } };
+  if (asked === 'echo') return { status: 422, error: { message, code: 'unprocessable' } };
   if (asked === 'padded') return { status: 400, error: { message: `${'x'.repeat(padding)} ${message}` } };
   if (asked === 'pieces') return { status: 500, error: { message }, splitBytes: 7 };
   if (asked === 'stream') return { text: ['one ', 'two '], breakAfter: { deltas: 1, by: 'error' }, error: { message }, splitBytes: 7 };

@@ -62,7 +62,9 @@ export function http(options: HttpRequest): Promise<HttpReply> {
         incoming.on('error', reject);
       },
     );
-    outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer from ${options.path} within ${options.timeoutMs ?? 15_000} ms`)));
+    outgoing.on('timeout', () =>
+      outgoing.destroy(new Error(`no answer from ${options.path} within ${options.timeoutMs ?? 15_000} ms: ${text?.slice(0, 200) ?? ''}`)),
+    );
     outgoing.on('error', reject);
     outgoing.end(text);
   });
