@@ -1,6 +1,6 @@
 import { bookCalls } from './book-work.ts';
 import { keepAlongside } from './commit-turn.ts';
-import { holdsWork, retryWork, settleWork, waitWork } from './features/durable/store.ts';
+import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from './features/durable/store.ts';
 import { addMessages, growUsage } from './features/sessions/store.ts';
 import { takeSteers } from './features/subagents/steer-store.ts';
 import type { DurableCommit, DurableCommitted, DurableOpening } from './features/turns/durable.ts';
@@ -35,6 +35,7 @@ export const openDurableTurn = operation(
       await addDurableTurn(tx, { workId: claim.id, turnId: turn.id });
       return { left };
     }
+    if (await isGivenUp(tx, claim.id)) return undefined;
     await countResume(tx, { workId: claim.id, change: 1 });
     return { left: { ...left, resumes: left.resumes + 1 } };
   },

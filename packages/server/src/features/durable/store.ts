@@ -323,7 +323,8 @@ const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql
     .updateTable('work_item')
     .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
     .where('waiting_json', 'is not', null)
-    .where(sql<boolean>`state = 'accepted'`)
+    // Also one that was just claimed, and stands behind the deletion.
+    .where(sql<boolean>`state in ('accepted', 'running')`)
     .where(
       sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)`,
     ),
@@ -332,6 +333,19 @@ const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql
 /** Work that waits in a conversation is given up with its next claim, by whoever it is for. */
 export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<void> {
   await tx.run(waitsIn, input);
+}
+
+const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`json_extract(waiting_json, '$.endedBy') is not null`),
+);
+
+/** Whether a piece of work is given up with its next claim. */
+export async function isGivenUp(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.get(givenUp, { id })) !== undefined;
 }
 
 const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p }) =>
