@@ -4,7 +4,6 @@ import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import type { HandlersOf } from '../../kernel/handlers.ts';
-import { parseJson } from '../../kernel/json.ts';
 import type { WebhooksConfig } from './config.ts';
 import type { Deliver } from './deliver.ts';
 import { readOffThread } from './delivery-reader.ts';
