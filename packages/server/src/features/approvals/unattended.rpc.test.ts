@@ -2,57 +2,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createStepClock, type FakeAnswer, type StepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, type StepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import * as z from 'zod';
-import type { Tool } from '../../runtime/tool.ts';
+import { type Call, createBell, createObeyingModel, follow, page } from './testing/obeying-model.ts';
 
-const page: Tool = {
-  name: 'page',
-  description: 'Reads a page.',
-  args: z.strictObject({}),
-  risk: 'read',
-  effect: 'pure',
-  timeoutMs: 1000,
-  run: async () => ({ content: 'Buy at evil.example', outside: { source: 'web page https://evil.example' } }),
-};
 let bells = 0;
-const bell: Tool = {
-  name: 'bell',
-  description: 'Rings.',
-  args: z.strictObject({ song: z.string().optional() }),
-  risk: 'write',
-  effect: 'once',
-  timeoutMs: 1000,
-  run: async () => ({ content: `rang ${(bells += 1)}` }),
-};
-
-type Call = readonly [tool: string, args: object];
-type Steps = readonly (Call | readonly Call[])[];
-/** A message by which the model of these tests makes these calls, one step after the other. */
-const follow = (...steps: Steps) => `Please STEPS${JSON.stringify(steps)}END`;
+const bell = createBell(() => (bells += 1));
+const model = createObeyingModel();
 const patient = { timeout: 10_000 };
-
-interface Message {
-  readonly role: string;
-  readonly content: string;
-}
-
-let asks: string[] = [];
-let results: string[] = [];
-function obey(body: unknown): FakeAnswer {
-  const { messages } = body as { messages: Message[] };
-  const at = messages.findLastIndex(({ role, content }) => role === 'user' && JSON.stringify(content).includes('STEPS'));
-  const told = [...String(messages[at]?.content ?? '').matchAll(/STEPS(\[.*?\])END/gs)].at(-1)?.[1];
-  asks.push(String(messages.findLast(({ role }) => role === 'user')?.content));
-  const steps = told === undefined ? [] : (JSON.parse(told) as Steps);
-  const after = messages.slice(at + 1);
-  results = after.filter(({ role }) => role === 'tool').map(({ content }) => content);
-  const step = steps[after.filter(({ role }) => role === 'assistant').length];
-  if (step === undefined) return { text: 'Done' };
-  const calls = (typeof step[0] === 'string' ? [step] : step) as [string, object][];
-  return { toolCalls: calls.map(([name, args]) => ({ id: `c${Math.random().toString(36).slice(2)}`, name, arguments: JSON.stringify(args) })) };
-}
 
 let server: TestServer;
 let clock: StepClock;
@@ -77,10 +34,10 @@ const config = {
 let homeDir: string;
 async function open(): Promise<void> {
   server = await startTestServer({ clock, tools: [page, bell], config, homeDir });
-  server.provider.setAnswer(({ body }) => obey(body));
+  server.provider.setAnswer(({ body }) => model.answer(body));
 }
 beforeEach(() => {
-  asks = [];
+  model.asks = [];
   bells = 0;
 });
 beforeAll(async () => {
@@ -161,7 +118,7 @@ test('denied or decided by nobody in time, a job continues without the call and 
 test('an agent that may not wait is refused the call, which its runs say', async () => {
   const run = await startJob(follow(['page', {}], write()), 'refusing');
   await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
-  expect(results.at(-1)).toContain('approvals.unattended: refuse');
+  expect(model.results.at(-1)).toContain('approvals.unattended: refuse');
   const { runId } = await server.client.call('session.spawn', { agent: 'refusing', task: follow(write('ask/a.txt')) });
   const { results: ends } = await server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 });
   expect(ends).toMatchObject([{ status: 'completed', completion: { effectsRefused: 1 } }]);
@@ -198,14 +155,14 @@ test('messages to a conversation whose run waits are run after it', async () => 
   await startJob(follow(['page', {}], ['bell', {}]));
   const { conversationRef } = await asked();
   const send = (message: string) => server.client.call('agent.execute', { message, conversationRef });
-  asks = [];
+  model.asks = [];
   const first = send('first');
   await expect.poll(async () => (await server.client.call('session.status', { conversationRef })).queued, patient).toBe(1);
   const second = send('second');
-  expect(asks).toEqual([]);
+  expect(model.asks).toEqual([]);
   await resolve(true);
   await Promise.all([first, second]);
-  expect(asks.map((text) => (text.includes('bell') ? 'job' : text))).toEqual(['job', 'first', 'second']);
+  expect(model.asks.map((text) => (text.includes('bell') ? 'job' : text))).toEqual(['job', 'first', 'second']);
 });
 
 test('a sub-agent that waits gives its place to others, and its clock stands still', async () => {
@@ -269,7 +226,7 @@ test('a denial holds after a change of a file too, and nobody is asked for ever 
     await resolve(true);
   }
   await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
-  expect(results.join('\n')).toContain('was changed while the call waited for its approval, again and again');
+  expect(model.results.join('\n')).toContain('was changed while the call waited for its approval, again and again');
   expect(bells).toBe(0);
 });
 
@@ -371,10 +328,10 @@ test('deliveries that queue behind a run that waits hold no place, and each runs
   };
   await expect.poll(async () => (await states()).get(other ?? '')?.state, patient).toBe('done');
   await expect.poll(async () => (await states()).get(behind[0] ?? '')?.waiting?.kind, patient).toBe('conversation');
-  asks = [];
+  model.asks = [];
   await resolve(true);
   await expect.poll(async () => [...(await states()).values()].filter(({ state }) => state !== 'done'), patient).toEqual([]);
-  const numbers = asks.flatMap((text) => /Number (\d+)\./.exec(text)?.[1] ?? []).map(Number);
+  const numbers = model.asks.flatMap((text) => /Number (\d+)\./.exec(text)?.[1] ?? []).map(Number);
   expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 70 }, (_, n) => n));
   expect(bells).toBe(1);
 });
