@@ -9,7 +9,7 @@ const indent = '    ';
 const waitsFor: Readonly<Record<Waiting['kind'], string>> = {
   provider: 'its model provider',
   approval: 'an approval',
-  agent: 'its agent, which is suspended',
+  agent: 'its agent, which is suspended or busy',
   conversation: 'an earlier run of its conversation',
 };
 

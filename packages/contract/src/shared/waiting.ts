@@ -20,7 +20,9 @@ export const WorkWaiting = z
   .strictObject({
     kind: z
       .enum(['provider', 'approval', 'agent', 'conversation'])
-      .describe('Its model provider, an approval, a suspended agent, or an earlier run of its conversation that waits for an approval.'),
+      .describe(
+        '`provider`: its model provider. `approval`: an approval. `agent`: its agent is suspended, or too many turns wait for it. `conversation`: an earlier run of its conversation waits for an approval, or too many turns wait in it.',
+      ),
     sinceMs: EpochMs,
     untilMs: EpochMs.describe('The end of the wait.'),
     approvalId: z.string().optional().describe('Of kind `approval`.'),

@@ -68,7 +68,7 @@ describe('lanes', () => {
     const waiting = [lanes.acquire(entry()), lanes.acquire(entry())];
     const refused = await lanes.acquire(entry()).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(AppError);
-    expect(refused).toMatchObject({ code: 'rate_limited', details: { retryAfterMs: 700 } });
+    expect(refused).toMatchObject({ code: 'rate_limited', full: 'lane', details: { retryAfterMs: 700 } });
     holder.release();
     for (const each of waiting) (await each).release();
     expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
@@ -78,7 +78,7 @@ describe('lanes', () => {
     const lanes = createLanes({ maxQueued: 1 });
     const holder = await lanes.acquire(entry({ key: 'a', groupLimit: 1 }));
     const waiting = lanes.acquire(entry({ key: 'b', groupLimit: 1 }));
-    await expect(lanes.acquire(entry({ key: 'c', groupLimit: 1 }))).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(lanes.acquire(entry({ key: 'c', groupLimit: 1 }))).rejects.toMatchObject({ code: 'unavailable', full: 'group' });
     holder.release();
     (await waiting).release();
   });

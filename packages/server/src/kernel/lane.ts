@@ -21,6 +21,16 @@ export interface LaneEntry {
 /** The lane is kept for somebody who comes back (`LaneEntry.yields`). */
 export class LaneKeptError extends Error {}
 
+/** There is no room to wait in the queue of the lane, or for the group. */
+export class LaneFullError extends AppError {
+  readonly full: 'lane' | 'group';
+
+  constructor(full: 'lane' | 'group', code: 'rate_limited' | 'unavailable', message: string, retryAfterMs: number) {
+    super(code, message, { retryAfterMs });
+    this.full = full;
+  }
+}
+
 /** The right to run; `release` may be called more than once. */
 export interface Lease extends Disposable {
   release(): void;
@@ -46,8 +56,8 @@ class HeldLease implements Lease {
 
 export interface Lanes {
   /**
-   * Waits for the lane and for room in the group. Fails with `rate_limited` when the lane's queue is full or the principal
-   * has too many that wait, with `unavailable` when too many wait in all or the group would come too late, with `cancelled`
+   * Waits for the lane and for room in the group. Fails with a `LaneFullError`: `rate_limited` when the lane's queue is full or the
+   * principal has too many that wait, `unavailable` when too many wait in all or the group would come too late. Fails with `cancelled`
    * when the signal aborts first.
    */
   acquire(entry: LaneEntry): Promise<Lease>;
@@ -236,11 +246,11 @@ export function createLanes(options: LanesOptions = {}): Lanes {
 
   function refuseWhenFull(lane: Lane | undefined, principalId: string): void {
     if (lane !== undefined && lane.queue.size >= maxQueuedPerLane) {
-      throw new AppError('rate_limited', `Too many turns wait in this conversation (limit ${maxQueuedPerLane})`, { retryAfterMs });
+      throw new LaneFullError('lane', 'rate_limited', `Too many turns wait in this conversation (limit ${maxQueuedPerLane})`, retryAfterMs);
     }
-    if (queued >= maxQueued) throw new AppError('unavailable', `Too many turns wait (limit ${maxQueued})`, { retryAfterMs });
+    if (queued >= maxQueued) throw new LaneFullError('group', 'unavailable', `Too many turns wait (limit ${maxQueued})`, retryAfterMs);
     if ((queuedOf.get(principalId) ?? 0) >= maxQueuedPerPrincipal) {
-      throw new AppError('rate_limited', `Too many turns of this caller wait (limit ${maxQueuedPerPrincipal})`, { retryAfterMs });
+      throw new LaneFullError('group', 'rate_limited', `Too many turns of this caller wait (limit ${maxQueuedPerPrincipal})`, retryAfterMs);
     }
   }
 
@@ -253,7 +263,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     const heldMs = group.meanMs ?? monotonic() - group.beganMs;
     const waitMs = (place * heldMs) / group.limit;
     if (waitMs <= Math.max(longestWaitMs, heldMs / 2)) return;
-    throw new AppError('unavailable', 'More turns wait for this agent than it can run in time', { retryAfterMs: waitMs });
+    throw new LaneFullError('group', 'unavailable', 'More turns wait for this agent than it can run in time', waitMs);
   }
 
   return {

@@ -48,7 +48,7 @@ export interface WorkWait {
   readonly untilMs: number;
   /** When to look again; at the end when absent. */
   readonly lookAtMs?: number;
-  /** What it waits for, for `resumeWaiting`: `provider/model`, the id of an approval, that of a suspended agent, or a conversation. */
+  /** What it waits for, for `resumeWaiting`: `provider/model`, the id of an approval, that of an agent, or a conversation. */
   readonly subject?: string;
   /** The provider's own sentence: for owners only. */
   readonly cause?: string;

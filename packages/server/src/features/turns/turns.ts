@@ -4,7 +4,7 @@ import type { CallContext, ToolBounds } from '../../kernel/call-context.ts';
 import { countTokens } from '../../llm/count-tokens.ts';
 import type { ModelInfo, ModelMessage } from '../../llm/model.ts';
 import type { Models } from '../../llm/models.ts';
-import { LaneKeptError } from '../../kernel/lane.ts';
+import { LaneFullError, LaneKeptError } from '../../kernel/lane.ts';
 import type { Operation } from '../../kernel/db/operation.ts';
 import type { WorkClaim, WorkWait } from '../durable/api.ts';
 import type { Asked } from '../../llm/unsupported.ts';
@@ -74,7 +74,7 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
       /** False for a completion of `/v1`, which is no conversation that anybody can find. */
       readonly kept: boolean;
       readonly signal: AbortSignal;
-      /** Work whose turn may have left the lane, and comes back; of other work fails with `LaneKeptError` while a lane is kept. */
+      /** Work whose turn may have left the lane, and comes back; of other work fails with `LaneKeptError` while a lane is kept. A full lane is a `LaneFullError`. */
       readonly workId?: string;
       /** Counts elsewhere, and not among the turns of its agent: what waits for it may hold one of their places. */
       readonly delegated?: boolean;
@@ -262,20 +262,24 @@ export function createTurns(deps: TurnsDeps): Turns {
         run(admitted, () => deps.agents.usable(target.agentId, call)),
       );
     } catch (error) {
+      if (error instanceof LaneFullError) return await waitForLane(turn, waitForRoom(turn.target, error), call);
       if (!(error instanceof LaneKeptError)) throw error;
-      return await waitBehind(turn, call);
+      const { ref } = turn.target;
+      const outcome = await waitForLane(turn, { kind: 'conversation', subject: ref, lookMs: lookBehindMs }, call);
+      if (outcome.settled) await deps.behind(ref);
+      return outcome;
     }
   }
 
-  /** Whatever waits for a conversation whose run waits for a person holds no place meanwhile. */
-  async function waitBehind(
+  /** Work that cannot enter its lane now holds no slot meanwhile, and uses up no attempt. */
+  async function waitForLane(
     { target, workId: id, owner, fence }: Pick<DurableTurn, 'target' | 'workId' | 'owner' | 'fence'>,
+    { lookMs, ...what }: LaneWait,
     { traceId }: CallContext,
   ): Promise<DurableOutcome> {
     const atMs = deps.clock.now();
-    const wait = { kind: 'conversation' as const, subject: target.ref, untilMs: atMs + longestBehindMs, lookAtMs: atMs + lookBehindMs };
+    const wait = { ...what, untilMs: atMs + longestBehindMs, lookAtMs: atMs + lookMs };
     const settled = await deps.db.write(deps.suspendWork, { id, owner, fence, wait, atMs });
-    if (settled) await deps.behind(target.ref);
     const { ref: conversationRef, sessionKey, agentId } = target;
     const nothing = { text: '', tokensUsed: { input: 0, output: 0, total: 0 }, cachedInput: 0, costUsd: 0, tainted: false, model: '', turnId: '' };
     return { ...nothing, finishReason: 'stop', conversationRef, sessionKey, agentId, traceId, settled, state: 'accepted' };
@@ -405,6 +409,16 @@ export function createTurns(deps: TurnsDeps): Turns {
 const longestBehindMs = 7 * 86_400_000;
 /** A hint that was lost costs no more. */
 const lookBehindMs = 60 * 60_000;
+/** Queues are rarely served in less, and a long backlog is not tried all the time. */
+const lookForRoomMs = 15_000;
+
+type LaneWait = Pick<WorkWait, 'kind' | 'subject' | 'cause'> & { readonly lookMs: number };
+
+function waitForRoom({ ref, agentId }: ConversationTarget, { full, message }: LaneFullError): LaneWait {
+  const what = full === 'lane' ? { kind: 'conversation' as const, subject: ref } : { kind: 'agent' as const, subject: agentId };
+  return { ...what, cause: message, lookMs: lookForRoomMs };
+}
+
 const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false, tainted: false };
 
 function answerLength({ maxTokens, maxTokensIsBound }: CompletionRequest, model: ModelInfo | undefined): number | undefined {
