@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { type Daemon, logOf, pause, startDaemon } from './lib/daemon.ts';
+import { type Daemon, logOf, pause, residentMbOf, startDaemon } from './lib/daemon.ts';
 import { type EventReader, openEventReader } from './lib/event-reader.ts';
 import { startFireHose } from './lib/fire-hose.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
@@ -222,10 +222,9 @@ async function memoryOf(daemon: Daemon): Promise<Memory> {
     if (performance.now() > until) throw new Error(`the daemon did not collect its garbage\n${logOf(daemon)}`);
     await pause(20);
   }
-  const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8');
   return {
     heldMb: Number(told().at(-1)?.split(': ')[1]) / 2 ** 20,
-    rssMb: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024,
+    rssMb: await residentMbOf(daemon.pid),
   };
 }
 

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
-import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
+import { type Daemon, pause, residentMbOf, startDaemon } from './lib/daemon.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { proofConfig } from './lib/provider.ts';
@@ -210,7 +209,7 @@ function watchHealth(daemon: Daemon) {
       bad.push(String(error));
     }
     times.push(performance.now() - from);
-    residentMb.push(await residentOf(daemon));
+    residentMb.push(await residentMbOf(daemon.pid));
   };
   const timer = setInterval(() => void running.push(probe()), 50);
   return {
@@ -220,12 +219,6 @@ function watchHealth(daemon: Daemon) {
       return { times, bad, firstMb: residentMb[0] ?? 0, mostMb: Math.max(0, ...residentMb) };
     },
   };
-}
-
-/** In MiB; 0 where there is no /proc. */
-async function residentOf({ pid }: Daemon): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
 }
 
 function timesOf(times: readonly number[]): Times {

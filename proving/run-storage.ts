@@ -62,7 +62,7 @@ export function storageProofs({ progress }: ProofOptions): Proofs {
       };
     },
     async r15() {
-      const report = await proveNoGrowth({ requests: 100_000, streams: 2_000, warm: 0.3, settleMs: 3_000 });
+      const report = await proveNoGrowth({ requests: 100_000, streams: 2_000, warm: 0.3, settleMs: 20_000 });
       const wrong = growthOf(report);
       tell(wrong);
       const broken = growthOf(await proveNoGrowth({ requests: 1_000, streams: 2_000, warm: 0.1, settleMs: 1_000, broken: 'leaking-readers' }));

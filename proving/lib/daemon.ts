@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp } from 'node:fs/promises';
+import { cp, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
@@ -82,6 +82,12 @@ function tail(stream: NodeJS.ReadableStream | null) {
     text = (text + piece).slice(-200_000);
   });
   return () => text;
+}
+
+/** Resident memory of a process in MiB; 0 where there is no /proc. */
+export async function residentMbOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
 }
 
 /** Starts a daemon without waiting for it. Its environment holds only what is named here. */
