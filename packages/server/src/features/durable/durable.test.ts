@@ -9,7 +9,7 @@ import { silentLog } from '../../kernel/log.ts';
 import type { WorkHandler, WorkItem, WorkLimits } from './api.ts';
 import { createDurable, type Durable } from './durable.ts';
 import { durableMigrations } from './migrations.ts';
-import { acceptWork, durableOperations, findWork, holdsWork, maxWaiting, settleWork } from './store.ts';
+import { acceptWork, durableOperations, findWork, holdsWork, maxWaiting, settleWork, suspendWork } from './store.ts';
 
 const accept = operation('test.accept', acceptWork);
 const fill = operation('test.fill', async (tx, { count, ...work }: Parameters<typeof acceptWork>[1] & { readonly count: number }) => {
@@ -243,6 +243,32 @@ test('a process that was stopped past its lease goes on with what nobody took me
   expect(items).toHaveLength(1);
 });
 
+test('work that waits, and is claimed again before its first claim has ended, keeps the lease of the second', async () => {
+  const { items, handler, end } = heldHandler();
+  const firstEnds = Promise.withResolvers<void>();
+  const made = await worker('one', async (item, signal) => {
+    if (items.length > 0) return handler(item, signal);
+    items.push(item);
+    const { id, owner, fence } = item;
+    const wait = { kind: 'approval', subject: 'ap_1', untilMs: clock.now() + 86_400_000 } as const;
+    await db.write(suspendWork, { id, owner, fence, wait, atMs: clock.now() });
+    await made.api.resumeWaiting({ kind: 'approval', subject: 'ap_1' });
+    await firstEnds.promise;
+    return 'settled';
+  });
+  await db.write(accept, work('wi_1'));
+  made.api.wake('mail');
+  await expect.poll(() => items.length).toBe(2);
+  firstEnds.resolve();
+  for (let n = 0; n < 6; n += 1) {
+    await expect.poll(() => made.api.counts().running).toBe(1);
+    clock.advance(20_000);
+  }
+  end('wi_1');
+  await expect.poll(() => statusOf('wi_1')).toBe('done');
+  expect(items.map(({ resumes }) => resumes)).toEqual([0, 0]);
+});
+
 test('a stop waits for what runs, then releases it for the next start', async () => {
   const first = heldHandler();
   const stopping = await worker('a', first.handler);
@@ -299,6 +325,28 @@ test('what was accepted by a clock that was set back since does not wait for it'
   await db.write(accept, { ...work('wi_2', { notBeforeMs: later + 5_000 }), atMs: later });
   api.wake('mail');
   await expect.poll(() => items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2']);
+});
+
+test('what waits keeps its time when the clock is set back: it is looked at once, not all the time', async () => {
+  const { items, handler, end } = heldHandler();
+  const behind: Clock = { ...clock, now: () => clock.now() + (items.length === 0 ? 86_400_000 : 0) };
+  await db.write(accept, { ...work('wi_1'), atMs: behind.now() });
+  const made = createDurable({ db, clock: behind, log: silentLog, bootId: 'one', endWork });
+  workers.push(made);
+  made.api.handle('mail', handler, limits);
+  await made.api.start();
+  for (const count of [1, 2]) {
+    await expect.poll(() => items.length).toBe(count);
+    end('wi_1', { wait: { kind: 'approval', subject: 'ap_1', untilMs: clock.now() + 86_400_000 } });
+    await expect.poll(() => made.api.counts().running).toBe(0);
+    clock.advance(60_000);
+    if (count === 1) await made.api.resumeWaiting({ kind: 'approval', subject: 'ap_1' });
+  }
+  for (let n = 0; n < 5; n += 1) {
+    clock.advance(60_000);
+    await statusOf('wi_1');
+  }
+  expect(items.length).toBe(2);
 });
 
 test('leases are renewed by one timer, also when work ends and begins while they are', async () => {

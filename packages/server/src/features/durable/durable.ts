@@ -163,7 +163,8 @@ export function createDurable(deps: DurableDeps): Durable {
         return false;
       })
       .then((isOver) => {
-        held.delete(item.id);
+        // What waits again may be claimed again before this end.
+        if (held.get(item.id) === entry) held.delete(item.id);
         onClaimEnd(item);
         // The wait is stored by now, so that an answer from here on finds it.
         if (entry.waitsFor !== undefined) watchModel(entry.waitsFor);

@@ -379,7 +379,7 @@ const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ d
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'accepted'`)
     // What was accepted, or put back, in the future was so by a clock that was set back since: its times say nothing.
-    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or created_at_ms > ${p('atMs')} or json_extract(waiting_json, '$.atMs') > ${p('atMs')})`)
+    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`)
     .orderBy('not_before_ms')
     .orderBy('id')
     .limit(p('limit')),
@@ -569,7 +569,7 @@ const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | n
 const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p }) =>
   db.selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked')).select(sql<string>`asked.value`.as('kind'))
     .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted'
-        and (created_at_ms > ${p('atMs')} or json_extract(waiting_json, '$.atMs') > ${p('atMs')}))`),
+        and coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`),
 );
 
 export interface NextWork {
