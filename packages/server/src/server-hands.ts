@@ -1,6 +1,6 @@
 import type { AgentsApi } from './features/agents/api.ts';
 import type { AutonomyApi } from './features/autonomy/api.ts';
-import { askApproval } from './ask-approval.ts';
+import { askApproval, withdrawApproval } from './ask-approval.ts';
 import { createApprovals } from './features/approvals/approvals.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { startInJail } from './features/mcp/start-process.ts';
@@ -97,6 +97,7 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       printKey: (key) => printSessionKey(parseSessionKey(key)),
       capabilities,
       askApproval,
+      withdrawApproval,
       ...asking,
     }),
   );

@@ -15,7 +15,7 @@ import { stopOperations } from './features/autonomy/stop-store.ts';
 import { backgroundMigrations } from './features/background/migrations.ts';
 import { backgroundOperations } from './features/background/store.ts';
 import { approvalMigrations } from './features/approvals/migrations.ts';
-import { askApproval } from './ask-approval.ts';
+import { askApproval, withdrawApproval } from './ask-approval.ts';
 import { readLeftTurns, resumeBehind } from './left-turns.ts';
 import { approvalOperations } from './features/approvals/store.ts';
 import { contextMigrations } from './features/context/migrations.ts';
@@ -153,6 +153,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...tokenOperations,
   ...approvalOperations,
   askApproval,
+  withdrawApproval,
   readLeftTurns,
   resumeBehind,
   ...auditOperations,

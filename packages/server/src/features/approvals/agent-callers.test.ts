@@ -37,6 +37,7 @@ test('no agent decides about calls of agents, whatever the token behind it may',
     hideSecrets: (text) => text,
     printKey: String,
     askApproval: operation('approvals.ask', askForCall),
+    withdrawApproval: operation('approvals.withdraw', async () => {}),
     announceMessage: () => {},
     resume: () => {},
   });

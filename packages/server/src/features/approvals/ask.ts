@@ -13,7 +13,7 @@ import type { ApprovalsConfig } from './config.ts';
 import { systemDecider } from './deciders.ts';
 import { canonicalJson, digestOf, freezeDeep, hideIn } from './exact-call.ts';
 import { digestNamedFiles } from './named-files.ts';
-import { type Asked, type Asking, dropRequests, type LeftTurn, type NewRequest } from './store.ts';
+import type { Asked, Asking, LeftTurn, NewRequest } from './store.ts';
 import type { Outcome, Waiting } from './waiting.ts';
 
 export interface AskDeps {
@@ -25,6 +25,8 @@ export interface AskDeps {
   readonly hideSecrets: (text: string) => string;
   /** `ask-approval.ts`: the request with the message that announces it. */
   readonly askApproval: Operation<Asking & { readonly inbox?: InboxMessage | undefined }, Asked>;
+  /** `ask-approval.ts`: takes back a request that nobody heard of, with its message. */
+  readonly withdrawApproval: Operation<{ readonly id: string; readonly opKey: string }, void>;
   readonly announceMessage: (message: InboxMessage) => void;
 }
 
@@ -148,9 +150,9 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
       const asked = await db.write(deps.askApproval, asking);
       const answer = answerTo(asked, tool);
       if (answer !== undefined || asked.kind !== 'waits') return answer ?? refused('it was not approved');
-      // Stopped, or cleared, while the request was written: whoever comes later finds it among those that are watched.
+      // Stopped, or cleared, while the request was written: a later stop finds it among those that are watched, as one that joins a request does.
       if (turnJson !== null && (signal.aborted || isClosed(request.conversationRef))) {
-        await db.write(dropRequests, { ids: [asked.requestId], atMs: clock.now() });
+        if (asked.isNew) await db.write(deps.withdrawApproval, { id: request.id, opKey: opKeyOf(request.id) });
         return refused('the turn was stopped, or its conversation cleared, before anybody decided');
       }
       if (asked.isNew) {
@@ -201,11 +203,13 @@ function leftTurnOf({ ledger, turnId, principalId, call }: TurnInput, callDigest
   };
 }
 
+const opKeyOf = (requestId: string) => `approval:${requestId}`;
+
 function messageOf({ id, agentId, conversationRef, action, reason, createdAtMs, expiresAtMs }: NewRequest, turn: TurnInput): InboxMessage {
   const until = `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   return {
     id: newId('in'),
-    opKey: `approval:${id}`,
+    opKey: opKeyOf(id),
     digest: id,
     source: 'autonomy',
     agentId,

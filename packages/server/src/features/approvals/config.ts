@@ -35,7 +35,7 @@ export const ApprovalsConfig = z.strictObject({
   rules: z.array(ApprovalRule).max(200).default([]).describe('The first one that fits a call decides.'),
   timeoutMs: z.int().min(1000).max(86_400_000).default(300_000).describe('How long a call waits; what nobody has decided by then is denied.'),
   unattended: UnattendedApprovals.default('wait').describe(
-    'What happens to a call that needs an approval in work that nobody attends (jobs, webhooks, heartbeats, messages between conversations, sub-agents, graphs). `wait`: the run waits for the decision, also over restarts, and holds no place meanwhile; `refuse`: the call is refused and counted as a refused effect.',
+    'What happens to a call that needs an approval in work that nobody attends (jobs, webhooks, heartbeats, messages between conversations, sub-agents, graphs). `wait`: the run waits for the decision, also over restarts, and holds no place meanwhile; `refuse`: the call is refused and counted as a refused effect; a call that waits when this is set stays open until it is decided.',
   ),
   unattendedTimeoutMs: z
     .int()

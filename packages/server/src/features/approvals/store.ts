@@ -219,11 +219,12 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
       return { kind: 'allowed', audit };
     }
   }
-  if (asking.isRefused) return { kind: 'refused' };
   const waiting = await tx.get(pendingOf, { digest: request.digest });
   if (waiting !== undefined && waiting.expiresAtMs > atMs)
     return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
   if (waiting !== undefined) await expire(tx, waiting, atMs);
+  // Only now: what waited before that was configured is still decided.
+  if (asking.isRefused) return { kind: 'refused' };
   const counts = await tx.get(countPending, { agentId: request.agentId, atMs, left: turnJson === null ? 0 : 1 });
   if ((counts?.own ?? 0) >= asking.bounds.perAgent) return { kind: 'full', limit: 'perAgent' };
   if ((counts?.total ?? 0) >= asking.bounds.inAll) return { kind: 'full', limit: 'inAll' };
@@ -451,6 +452,13 @@ export async function clearApprovals(tx: Tx, input: { readonly conversationRef: 
 }
 
 const forget = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ reusable: 0 }).where('id', '=', p('id')));
+
+const removePending = query<{ id: string }>(({ db, p }) => db.deleteFrom('approval').where('id', '=', p('id')).where('state', '=', 'pending'));
+
+/** Deletes a request that nobody has decided; false when somebody had. */
+export async function removeRequest(tx: Tx, input: { readonly id: string }): Promise<boolean> {
+  return (await tx.run(removePending, input)).changes > 0;
+}
 
 /** Denies requests because their runs were stopped, or their conversations begun anew; that says nothing about the next equal call. */
 export const dropRequests = operation(

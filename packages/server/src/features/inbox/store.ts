@@ -54,6 +54,13 @@ export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'acce
   return 'accepted';
 }
 
+const remove = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('inbox_message').where('op_key', '=', p('opKey')));
+
+/** Takes back a message that was not announced, inside the transaction that takes back what it reports. */
+export async function inboxRemove(tx: Tx, input: { readonly opKey: string }): Promise<void> {
+  await tx.run(remove, input);
+}
+
 /** Whose messages are meant: null stands for all. */
 export interface InboxReach {
   readonly principalId: string | null;
