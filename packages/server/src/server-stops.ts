@@ -20,7 +20,7 @@ export interface StopsDeps {
   readonly commands: Shell['background'];
   readonly approvals: Pick<Approvals, 'left' | 'isWaitingIn' | 'drop' | 'clearing'>;
   readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting'>;
-  readonly keptLanes: Pick<KeptLanes, 'release' | 'all'>;
+  readonly keptLanes: Pick<KeptLanes, 'free' | 'release' | 'all'>;
   readonly log: Log;
 }
 
@@ -48,7 +48,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     const left = releaseLanes((turn) => turn.rootRunId === rootRunId);
     await endWaits((run) => run.rootRunId === rootRunId, 'elsewhere');
     const own = left.filter(({ runId }) => runId === null);
-    for (const { approvalId } of own) await durable.endWaiting({ kind: 'approval', subject: approvalId, endedBy: 'killed' });
+    for (const { workId: id } of own) await durable.endWaiting({ id, endedBy: 'killed' });
     return own.length;
   }
 
@@ -81,7 +81,8 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       turns.stop({ agentId }, new AppError('precondition_failed', `Agent is suspended: ${agentId}`));
       commands.end({ agentId });
       background.stopAgent(agentId);
-      unwatched(endWaits((run) => run.agentId === agentId));
+      for (const { workId, target } of keptLanes.all()) if (target.agentId === agentId) keptLanes.free(workId);
+      unwatched(approvals.drop((run) => run.agentId === agentId));
     },
     agentRemoved(agentId: string): void {
       turns.stop({ agentId }, new AppError('not_found', `Agent not found: ${agentId}`));
@@ -115,8 +116,13 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
         log.error({ err: error, approvalId }, 'Work whose approval was decided could not be made due; it continues when its wait ends');
       });
     },
-    /** Turns at the root of what they set going that wait for an approval. */
-    waitingTurns: () => approvals.left().filter(({ runId }) => runId === undefined),
+    /** Turns at the root of what they set going that were left: they wait for an approval, or for their agent since. */
+    waitingTurns: () =>
+      keptLanes
+        .all()
+        .flatMap(({ rootRunId, runId, origin, startedAtMs, target: { ref: conversationRef, agentId, principalId } }) =>
+          rootRunId === null || runId !== null ? [] : [{ rootRunId, origin, startedAtMs, conversationRef, agentId, principalId }],
+        ),
     /** The oldest wait of these runs. */
     waitingOf(isMeant: (run: ApprovalWaiting) => boolean): WorkWaiting | undefined {
       const [first] = approvals.left().filter(isMeant);

@@ -143,7 +143,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       config: config.autonomy,
       agents: agents.api,
       mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: costOfCall('nano', need, need.maxOutputTokens) }),
-      turns: () => [...turns.rootTurns(), ...stops.waitingTurns()],
+      turns: () => {
+        const running = turns.rootTurns();
+        return [...running, ...stops.waitingTurns().filter(({ rootRunId }) => !running.some((turn) => turn.rootRunId === rootRunId))];
+      },
       turnOf: (rootRunId) =>
         turns.rootTurn(rootRunId) ?? stops.waitingTurns().find((turn) => turn.rootRunId === rootRunId) ?? stops.backgroundRoot(rootRunId),
       waitingOf: (rootRunId) => stops.waitingOf(({ rootRunId: id }) => id === rootRunId),
@@ -336,7 +339,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       try {
         const continues = workId !== undefined && keptLanes.has(workId);
         lease = await lanes.acquire({ key: ref, group, groupLimit, principalId, signal, continues, yields: workId !== undefined });
-        if (continues) keptLanes.release(workId);
+        if (workId !== undefined) keptLanes.release(workId);
         return await (traces === undefined ? run() : traces.inConversation(ref, run));
       } finally {
         leave?.();
@@ -499,7 +502,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   // Whoever is let in finds the schedule read, and the greeting follows at once.
   const left = await db.read(readLeftTurns, {});
-  for (const turn of left) keptLanes.keep(turn);
+  for (const { isSuspended, ...turn } of left) {
+    keptLanes.keep(turn);
+    if (isSuspended) keptLanes.free(turn.workId);
+  }
   await db.write(resumeBehind, { atMs: clock.now() });
   // What was decided while nobody was there to resume it.
   await Promise.all(left.map(({ approvalId }) => approvals.suspended(approvalId)));

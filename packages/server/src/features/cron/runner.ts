@@ -131,7 +131,9 @@ export function createRunner(deps: RunnerDeps) {
     // The ledger was emptied, or the end is written: there is nothing left to do.
     if (row === undefined || row.terminalAtMs !== null) return { state: 'done' };
     const beganMs = clock.now();
-    const job = item.waiting === undefined ? undefined : await db.read(findJob, { id: work.jobId });
+    // A run that asked a person had begun at its time: what came due meanwhile comes after it, as after any long run.
+    const isLate = item.waiting !== undefined && item.waiting.hasAsked !== true;
+    const job = isLate ? await db.read(findJob, { id: work.jobId }) : undefined;
     const executed = await executeOccurrence(deps.execute, work, item, signal);
     if (executed === 'lost' || executed === 'waits') return 'settled';
     if ('wait' in executed) return executed;

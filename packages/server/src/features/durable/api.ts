@@ -67,6 +67,8 @@ export interface Waiting extends WorkWait {
   /** Time waited before `atMs`. */
   readonly waitedMs: number;
   readonly waits: number;
+  /** It has waited for an approval, now or before: its turn had begun by then. */
+  readonly hasAsked?: true;
   /** Why it is given up with its next claim. */
   readonly endedBy?: EndOfWait;
 }
@@ -144,8 +146,8 @@ export interface DurableWork {
   untilResumed(agentId: string): { readonly wait: WorkWait };
   /** Makes the items due that wait for this. */
   resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
-  /** Gives up the items that wait for this; each ends as `gaveUp` of its kind says. */
-  endWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string; readonly endedBy: EndOfWait }): Promise<void>;
+  /** Gives up an item that waits, whatever it waits for by now; it ends as `gaveUp` of its kind says. */
+  endWaiting(what: { readonly id: string; readonly endedBy: EndOfWait }): Promise<void>;
   /** Makes the items of an agent due that wait for a provider: it has other models now. */
   resumeAgent(agentId: string): Promise<void>;
   /** After all handlers are there: takes over what dead owners left, then looks for work. */

@@ -34,8 +34,8 @@ export interface DurableDeps {
   /** Called with each model (`provider/model`) that work waits for, also at the start: its next answer is to be reported by `resumeWaiting`. */
   readonly watchModel?: (model: string) => void;
   readonly isSuspended?: (agentId: string) => boolean;
-  /** A claim of this process ended, however it did. */
-  readonly onClaimEnd?: (work: WorkClaim) => void;
+  /** A claim of this process ended, however it did; `waitsForAgent`: the item waits until its agent is resumed. */
+  readonly onClaimEnd?: (work: WorkClaim, waitsForAgent: boolean) => void;
   /** True while nothing may begin, as when the disk has no room: accepted work stays as it is. */
   readonly isHeld?: () => boolean;
 }
@@ -76,6 +76,8 @@ interface Held {
   readonly aborter: AbortController;
   /** The model that it waits for from its end on. */
   waitsFor?: string;
+  /** It waits until its agent is resumed. */
+  waitsForAgent?: boolean;
   ended: Promise<void>;
 }
 
@@ -165,7 +167,7 @@ export function createDurable(deps: DurableDeps): Durable {
       .then((isOver) => {
         // What waits again may be claimed again before this end.
         if (held.get(item.id) === entry) held.delete(item.id);
-        onClaimEnd(item);
+        onClaimEnd(item, entry.waitsForAgent === true);
         // The wait is stored by now, so that an answer from here on finds it.
         if (entry.waitsFor !== undefined) watchModel(entry.waitsFor);
         const wasFull = kind.running >= kind.limits.concurrency;
@@ -198,6 +200,8 @@ export function createDurable(deps: DurableDeps): Durable {
     // What a suspended agent refused is no failed try.
     if ('retryAfterMs' in outcome) outcome = untilResumed(limits, item) ?? outcome;
     if ('wait' in outcome) {
+      const entry = held.get(item.id);
+      if (entry !== undefined) entry.waitsForAgent = outcome.wait.kind === 'agent';
       await db.write(suspendWork, { ...claimOf(item), wait: outcome.wait, atMs: clock.now() });
       return false;
     }
@@ -292,7 +296,7 @@ export function createDurable(deps: DurableDeps): Durable {
       if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
     },
     async endWaiting(what) {
-      if ((await db.write(endWaitingWork, { ...what, atMs: clock.now() })) > 0) sweep();
+      if (await db.write(endWaitingWork, { ...what, atMs: clock.now() })) sweep();
     },
     async resumeAgent(agentId) {
       if ((await db.write(resumeAgentWork, { agentId, atMs: clock.now() })) > 0) sweep();

@@ -256,7 +256,7 @@ export async function waitWork(tx: Tx, { atMs, wait, ...claim }: WorkClaim & { r
   const row = await tx.get(waitingOfHeld, { id, owner, fence });
   if (row === undefined) return false;
   const waiting = toWaiting(toWait(row.waitingJson), wait, atMs);
-  await tx.run(suspend, { id, waitingJson: JSON.stringify(waiting), notBeforeMs: waiting.lookAtMs });
+  await tx.run(suspend, { id, waitingJson: JSON.stringify(waiting), notBeforeMs: waiting.endedBy === undefined ? waiting.lookAtMs : atMs });
   for (const [kind, count] of mostOf(tx)) mostOf(tx).set(kind, count + 1);
   return true;
 }
@@ -286,20 +286,21 @@ export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
 
 export const resumeWork = operation('durable.resume', resumeWaiting);
 
-const giveUp = query<{ kind: string; subject: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
+const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('work_item')
     .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .where('id', '=', p('id'))
     .where('waiting_json', 'is not', null)
-    .where(sql<string>`json_extract(waiting_json, '$.kind')`, '=', p('kind'))
-    .where(sql<string>`json_extract(waiting_json, '$.subject')`, '=', p('subject'))
-    .where(sql<boolean>`state = 'accepted'`),
+    // Also one that was just claimed, and is about to wait again.
+    .where(sql<boolean>`state in ('accepted', 'running')`),
 );
 
-/** Items that wait for this are given up with their next claim; returns how many. */
+/** An item that waits is given up with its next claim; returns whether there is one. */
 export const endWaitingWork = operation(
   'durable.endWaiting',
-  async (tx, input: Resumed & { readonly endedBy: EndOfWait }): Promise<number> => (await tx.run(giveUp, input)).changes,
+  async (tx, input: { readonly id: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<boolean> =>
+    (await tx.run(giveUp, input)).changes > 0,
 );
 
 const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>

@@ -25,6 +25,9 @@ export function toWaiting(before: Waiting | undefined, { kind, untilMs, lookAtMs
     waits: (same?.waits ?? 0) + 1,
     ...(subject !== undefined && { subject }),
     ...(cause !== undefined && { cause }),
+    ...((kind === 'approval' || before?.hasAsked === true) && { hasAsked: true }),
+    // A stop that came while it was claimed is not lost.
+    ...(before?.endedBy !== undefined && { endedBy: before.endedBy }),
   };
 }
 

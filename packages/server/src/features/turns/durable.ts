@@ -1,3 +1,4 @@
+import type { TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../kernel/audit.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
@@ -54,6 +55,8 @@ export interface LeftInLane {
   readonly workId: string;
   readonly fence: number;
   readonly target: ConversationTarget;
+  readonly origin: TurnOrigin;
+  readonly startedAtMs: number;
   /** The request that it waits for. */
   readonly approvalId: string;
   readonly rootRunId: string | null;
@@ -175,8 +178,10 @@ export class DurableRun {
     const settled = await this.ledger.park(calls, { for: { kind: 'approval', untilMs, subject: approvalId }, atMs });
     this.#end = { settled, state: 'accepted' };
     if (!settled) return undefined;
-    const { target, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
-    await this.#deps.left({ approvalId, workId: claim.id, fence: claim.fence, target, rootRunId, runId: run?.runId ?? null });
+    const { target, origin, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
+    const { startedAtMs } = this.start;
+    const { id: workId, fence } = claim;
+    await this.#deps.left({ approvalId, workId, fence, target, origin, startedAtMs, rootRunId, runId: run?.runId ?? null });
     return { created: false, waits: true } as const;
   }
 
