@@ -71,6 +71,7 @@ export async function proveClaimedOnce(options: {
       await db.write(addJob, {
         job: jobRow(index),
         seed: 'seed',
+        ageNowMs: startMs,
         maxJobs: options.jobs,
         audit: { id: `au_${index}`, atMs: startMs, principalId: '', action: 'cron.add', classification: 'mutate', outcome: 'success', traceId: '' },
       });

@@ -278,7 +278,7 @@ async function addSend(db: Db, n: number): Promise<string> {
     traceId: '',
     createdAtMs: atMs,
   };
-  await db.write(acceptSend, { send, work: workOf('session_send', `${id}/0`, { sendId: id, leg: 0 }), isStarting: true });
+  await db.write(acceptSend, { send, work: workOf('session_send', `${id}/0`, { sendId: id, leg: 0 }), isStarting: true, ageNowMs: atMs });
   return id;
 }
 

@@ -17,6 +17,7 @@ function createLeapClock(startMs: number): LeapClock {
   const timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
   return {
     now: () => now,
+    ageNow: () => now,
     monotonic: () => now - startMs,
     after(ms, run) {
       const timer = { atMs: now + ms, run };

@@ -31,6 +31,7 @@ const delivery = (id: string, more: Partial<DeliveryRow> = {}): DeliveryRow => (
 });
 const intake = (row: DeliveryRow) => ({
   delivery: row,
+  sameSinceMs: row.receivedAtMs - sameMs,
   workId: `wi_${row.id}`,
   template: 'Look',
   mappingPrincipalId: 'webhook:m',

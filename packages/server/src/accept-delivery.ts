@@ -7,7 +7,7 @@ import { operation } from './kernel/db/operation.ts';
 
 /** Everything that the 200 of a webhook promises, in one commit; nothing but a count when the delivery is a repeat. */
 export const acceptDelivery = operation('webhooks.accept', async (tx, intake: DeliveryIntake) => {
-  const known = await recognize(tx, intake.delivery);
+  const known = await recognize(tx, intake.delivery, intake.sameSinceMs);
   if (known === 'delivery') return { isNew: false, isKnownBody: true };
   const work = workOf(intake);
   // The one that may refuse comes first: what fails before it has written anything costs the others of its commit nothing.

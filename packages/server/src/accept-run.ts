@@ -12,7 +12,7 @@ export const acceptRun = operation('subagents.accept', async (tx, input: RunAcce
   const { row, key } = input;
   if (key !== undefined) {
     const known = await findKey(tx, key.key);
-    if (known !== undefined && row.queuedAtMs - known.atMs <= key.maxAgeMs) {
+    if (known !== undefined && known.atMs >= key.sinceMs) {
       if (known.digest !== key.digest) throw new AppError('conflict', 'operationId: it was used for another task', { param: 'operationId' });
       const { runId, rootRunId, conversationRef, atMs } = known;
       return { isNew: false, runId, rootRunId, conversationRef, atMs };

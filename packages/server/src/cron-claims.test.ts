@@ -44,6 +44,7 @@ async function addJobs(db: Db, count: number, nextRunAtMs: number): Promise<JobR
       db.write(addJob, {
         job,
         seed: 'seed',
+        ageNowMs: startMs,
         maxJobs: 10_000,
         audit: { id: `au_${job.id}`, atMs: startMs, principalId: '', action: 'cron.add', classification: 'mutate', outcome: 'success', traceId: '' },
       }),

@@ -38,7 +38,8 @@ const rowOf = (name: string): JobRow => ({
   createdAtMs: atMs,
 });
 
-const add = (db: Db, name: string) => db.write(addJob, { job: rowOf(name), seed: 'seed', maxJobs: 10, audit: { ...audit, id: `au_${name}` } });
+const add = (db: Db, name: string) =>
+  db.write(addJob, { job: rowOf(name), seed: 'seed', ageNowMs: atMs, maxJobs: 10, audit: { ...audit, id: `au_${name}` } });
 
 async function jobOf(db: Db): Promise<Job> {
   const [row] = await db.read(findJobs, { name: 'bell', principalId: null, agentIds: null });
@@ -89,7 +90,7 @@ test('jobs that had their one run do not pile up for a week: of each agent the n
   await add(db, 'open');
   for (let n = 0; n < 230; n += 1) {
     const ended = { ...rowOf(`once ${n}`), state: 'one_shot_terminal' as const, nextRunAtMs: null, dueAtMs: null, endedAtMs: atMs + n };
-    await db.write(addJob, { job: ended, seed: 'seed', maxJobs: 10, audit: { ...audit, id: `au_once_${n}` } });
+    await db.write(addJob, { job: ended, seed: 'seed', ageNowMs: atMs, maxJobs: 10, audit: { ...audit, id: `au_once_${n}` } });
   }
   await add(db, 'last');
   const { rows } = await db.read(listJobs, { principalId: null, agentIds: null, offset: 0, limit: 1000 });

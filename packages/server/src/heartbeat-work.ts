@@ -18,7 +18,7 @@ const before: BeatEnd = { closed: false, delivered: [] };
 /** What is left to do when a beat has ended, once: a repeat changes nothing. */
 export const endBeat = operation(
   'heartbeat.end',
-  async (tx, { workId, agentId, told, state, messages, once, settle, atMs }: BeatEnding): Promise<BeatEnd> => {
+  async (tx, { workId, agentId, told, state, messages, once, settle, atMs, ageNowMs }: BeatEnding): Promise<BeatEnd> => {
     const ended = settle && (await settleWithoutTurn(tx, { ...settle.claim, state: 'failed', errorKind: settle.errorKind, atMs }));
     if (ended === 'lost') return before;
     // What nobody knows whether it was acted on is not told again.
@@ -26,7 +26,7 @@ export const endBeat = operation(
     if (state !== undefined) await saveState(tx, state);
     const delivered: string[] = [];
     for (const message of messages) {
-      const isNew = !once || message.level === 'alert' || (await noteTold(tx, { agentId, digest: message.digest, atMs }));
+      const isNew = !once || message.level === 'alert' || (await noteTold(tx, { agentId, digest: message.digest, atMs, ageNowMs }));
       if (isNew && (await inboxDeliver(tx, message)) === 'accepted') delivered.push(message.id);
     }
     return { closed: true, delivered };

@@ -12,10 +12,10 @@ import { AppError } from './kernel/app-error.ts';
 import { operation, type Tx } from './kernel/db/operation.ts';
 
 /** A message to another conversation with the work that brings it there: what the answer of `session.send` promises. */
-export const acceptSend = operation('sessionSend.accept', async (tx, { send, work, isStarting }: SendIntake): Promise<void> => {
+export const acceptSend = operation('sessionSend.accept', async (tx, { send, work, isStarting, ageNowMs }: SendIntake): Promise<void> => {
   // Deleted since it was looked up: a turn would bring it back.
   if (!isStarting && (await readConversation(tx, send.toRef)) === undefined) throw new AppError('not_found', 'Conversation not found');
-  await addSend(tx, send);
+  await addSend(tx, send, ageNowMs);
   await acceptWork(tx, work);
 });
 

@@ -17,10 +17,11 @@ export interface DoorsDeps extends Omit<GatewayDeps, Given | 'keepAliveMs'> {
   readonly options: ServerOptions;
   readonly ground: Ground;
   readonly scriptCalls: ScriptCalls;
+  readonly isClockDoubted: () => boolean;
 }
 
 /** All ways into the daemon: the gateway, the socket of its owner, the socket of scripts. */
-export function createDoors({ building, options, ground, scriptCalls, ...deps }: DoorsDeps) {
+export function createDoors({ building, options, ground, scriptCalls, isClockDoubted, ...deps }: DoorsDeps) {
   const { config, home, log, version, overrides = {} } = options;
   const { lifetime, metrics, traces, load, db } = ground;
   const { bus, clock, handlers, models, turns } = deps;
@@ -44,6 +45,7 @@ export function createDoors({ building, options, ground, scriptCalls, ...deps }:
         lacking: ground.disk.lacking,
         isReplaced: ground.build.isReplaced,
         programFault: ground.build.fault,
+        isClockDoubted,
         controlPlaneOnly: lifetime.controlPlaneOnly,
       }),
       meter: metrics.door,

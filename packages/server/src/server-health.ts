@@ -18,6 +18,8 @@ export interface HealthDeps {
   readonly isReplaced: () => boolean;
   /** The files of the program are gone. */
   readonly programFault: () => string | undefined;
+  /** The clock is not where it should be; it may be wrong. */
+  readonly isClockDoubted: () => boolean;
   /** True after repeated crashes: no agent takes turns. */
   readonly controlPlaneOnly: boolean;
 }
@@ -57,6 +59,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
       models: modelsCheck(deps.models),
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
       ...programCheck(deps),
+      ...(deps.isClockDoubted() && { clock: { status: 'degraded', detail: 'more than a day from where it should be: check it' } }),
       turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
     const unwell =

@@ -6,6 +6,7 @@ import { commitTurn, openTurn } from './commit-turn.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { escalate } from './escalate.ts';
+import { createAgeClock } from './features/age-clock/age-clock.ts';
 import { createAgents } from './features/agents/agents.ts';
 import type { Agent } from './features/agents/api.ts';
 import { createAutonomy } from './features/autonomy/autonomy.ts';
@@ -70,11 +71,12 @@ const abortedMs = 1_000;
 export async function createServer(options: ServerOptions): Promise<ServerHandle> {
   const { config, home, log, overrides = {} } = options;
   await using building = new AsyncDisposableStack();
-  const clock = overrides.clock ?? systemClock;
   const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'A listener of an event failed'));
 
-  const ground = await openGround({ building, options, bus, clock });
+  const wallClock = overrides.clock ?? systemClock;
+  const ground = await openGround({ building, options, bus, clock: wallClock });
   const { lifetime, metrics, traces, db } = ground;
+  const clock = building.use(await createAgeClock({ db, clock: wallClock, log: log.module('clock') }));
 
   const events = building.use(await createEvents({ db, bus, clock, log: log.module('events') }));
 
@@ -477,6 +479,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     building,
     options,
     ground,
+    isClockDoubted: () => clock.doubt() !== undefined,
     bus,
     clock,
     handlers: traces?.handlers(methods) ?? methods,
@@ -514,6 +517,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...serverWarnings(config.gateway, lifetime.controlPlaneOnly),
     ...fileSystemWarnings(home.dataDir),
     ...ground.warnings,
+    ...[clock.doubt() ?? []].flat(),
     ...(await jailWarnings(config, openedJail)),
     ...schedule.warnings,
   ];

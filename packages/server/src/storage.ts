@@ -5,6 +5,8 @@ import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable }
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { claimManually, claimOccurrence } from './claim-occurrence.ts';
 import { deleteConversation } from './delete-conversation.ts';
+import { ageClockMigrations } from './features/age-clock/migrations.ts';
+import { ageClockOperations } from './features/age-clock/store.ts';
 import { agentMigrations } from './features/agents/migrations.ts';
 import { agentOperations } from './features/agents/store.ts';
 import { leaseOperations } from './features/autonomy/lease-store.ts';
@@ -158,6 +160,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   resumeBehind,
   ...auditOperations,
   ...receiptOperations,
+  ...ageClockOperations,
   ...inboxOperations,
   ...sessionSendOperations,
   acceptSend,
@@ -201,6 +204,7 @@ export const operations: readonly Operation<never, unknown>[] = [
 /** The schema, in any order: the numbers in the ids decide. */
 export const migrations: readonly Migration[] = [
   ...auditMigrations,
+  ...ageClockMigrations,
   ...sessionMigrations,
   ...contextMigrations,
   ...turnMigrations,

@@ -13,6 +13,7 @@ export function createStepClock(startMs = 1_790_000_000_000): StepClock {
   let timers: { readonly at: number; readonly run: () => void }[] = [];
   return {
     now: () => startMs + setBy + elapsed,
+    ageNow: () => startMs + setBy + elapsed,
     monotonic: () => elapsed,
     after(ms, run) {
       const timer = { at: elapsed + ms, run };

@@ -4,9 +4,9 @@ import { createAddressOf } from './address.ts';
 import { GatewayConfig } from './config.ts';
 import { createRateLimiter, SlidingWindow } from './limits.ts';
 
-function steppedClock(): { now(): number; monotonic(): number; after(): () => void; step(ms: number): void } {
+function steppedClock(): { now(): number; ageNow(): number; monotonic(): number; after(): () => void; step(ms: number): void } {
   let now = 0;
-  return { now: () => now, monotonic: () => now, after: () => () => {}, step: (ms) => void (now += ms) };
+  return { now: () => now, ageNow: () => now, monotonic: () => now, after: () => () => {}, step: (ms) => void (now += ms) };
 }
 
 describe('the rate limiter', () => {

@@ -2,6 +2,11 @@
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
+  /**
+   * The time that ages count by: whatever is deleted, expires or is a repeat by its age is so by this time. Not later than `now`,
+   * and not far ahead because the clock is (`features/age-clock`).
+   */
+  ageNow(): number;
   /** Milliseconds of a clock that never steps, for durations. */
   monotonic(): number;
   /** Calls `run` once after `ms`; the returned function cancels. The timer does not keep the process alive. */
@@ -26,6 +31,7 @@ export function today(clock: Clock): string {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  ageNow: () => Date.now(),
   monotonic: () => performance.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);

@@ -12,7 +12,7 @@ function setUp(maxPrincipals?: number) {
   bus.listen('all', (event) => seen.push(event));
   const monitor = createInjectionMonitor({
     bus,
-    clock: { now: () => now, monotonic: () => now, after: () => () => {} },
+    clock: { now: () => now, ageNow: () => now, monotonic: () => now, after: () => () => {} },
     threshold: 3,
     windowMs: 1000,
     ...(maxPrincipals !== undefined && { maxPrincipals }),

@@ -17,6 +17,7 @@ export function createSteppedClock(): SteppedClock {
   const timers = new Set<{ readonly at: number; readonly run: () => void }>();
   return {
     now: () => 1_800_000_000_000 + now,
+    ageNow: () => 1_800_000_000_000 + now,
     monotonic: () => now,
     after(ms, run) {
       const timer = { at: now + ms, run };

@@ -71,7 +71,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   /** Leases of runs whose turns run. */
   const running = new Set<string>();
   const atMs = clock.now();
-  const left = await db.write(recoverRoots, { atMs, sinceMs: atMs - keptMs, limit: maxStopped });
+  const left = await db.write(recoverRoots, { atMs, sinceMs: clock.ageNow() - keptMs, limit: maxStopped });
   if (left.orphaned > 0) log.warn({ roots: left.orphaned }, 'Runs of which nothing was left are orphaned');
   const stopped = { roots: new Set(left.revoked), leases: new Set(left.revokedLeases), evicted: new Set(left.evicted) };
   for (const { id, ...seed } of left.active) roots.track(id, seed);

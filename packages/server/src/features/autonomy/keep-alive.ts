@@ -55,7 +55,7 @@ export function keepAlive(deps: KeepAliveDeps): () => Promise<void> {
       for (const id of tracked) if (!active.has(id) && !deps.hasTurn(id)) roots.forget(id);
     }
     if (atMs - prunedAtMs < pruneMs) return;
-    const pruned = await db.write(pruneRoots, { beforeMs: atMs - deps.keptMs, limit: prunedAtOnce });
+    const pruned = await db.write(pruneRoots, { beforeMs: clock.ageNow() - deps.keptMs, limit: prunedAtOnce });
     if (pruned < prunedAtOnce) prunedAtMs = atMs;
   }
 

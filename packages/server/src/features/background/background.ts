@@ -90,7 +90,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     };
     const live = new LiveTask(row, task.stop);
     tasks.add(live);
-    const stored = db.write(addTask, row);
+    const stored = db.write(addTask, { row, ageNowMs: clock.ageNow() });
     void follow(live, stored, task).catch((error: unknown) =>
       log.error({ agentId, taskId: row.id, callId: call.id, error }, 'the end of a background task was lost'),
     );
@@ -168,7 +168,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     for (let [head] = tasks.ended(ref); head !== undefined && !isPaused && !stopping.signal.aborted; [head] = tasks.ended(ref)) {
       const { row } = head;
       const identity = deps.identityOf(row.tokenId);
-      const isOld = clock.now() - (row.endedAtMs ?? 0) > giveUpMs;
+      const isOld = clock.ageNow() - (row.endedAtMs ?? 0) > giveUpMs;
       if (identity === undefined || deps.agents.find(row.agentId) === undefined || isOld) {
         log.warn({ agentId: row.agentId, taskId: row.id, conversationRef: ref }, 'the result of a background task is dropped: nobody may be told');
         drop(head);

@@ -84,10 +84,13 @@ const prune = query<{ atMs: number }>(({ db, p }) =>
 const keptMs = 7 * 24 * 60 * 60_000;
 
 /** A task that runs; long past ones make room. */
-export const addTask = operation('background.add', async (tx, row: TaskRow): Promise<void> => {
-  await tx.run(insert, row);
-  await tx.run(prune, { atMs: row.startedAtMs - keptMs });
-});
+export const addTask = operation(
+  'background.add',
+  async (tx, { row, ageNowMs }: { readonly row: TaskRow; readonly ageNowMs: number }): Promise<void> => {
+    await tx.run(insert, row);
+    await tx.run(prune, { atMs: ageNowMs - keptMs });
+  },
+);
 
 interface TaskEnd {
   readonly id: string;

@@ -129,7 +129,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       };
       const audit = audited(call, 'cron.add', 'mutate', id);
       const bySelf = call.agentCaller !== undefined && { selfMax: deps.selfMax };
-      await db.write(addJob, { job, seed: newId('cs'), maxJobs: config.maxJobs, ...bySelf, audit });
+      await db.write(addJob, { job, seed: newId('cs'), ageNowMs: clock.ageNow(), maxJobs: config.maxJobs, ...bySelf, audit });
       announceAudit(bus, audit);
       deps.poke();
       return { jobId: id, name, schedule };

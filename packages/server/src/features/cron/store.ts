@@ -140,6 +140,7 @@ const countByAgent = query<{ agentId: string }, { count: number }>(({ db, sql, p
 export interface NewJob {
   readonly job: JobRow;
   readonly seed: string;
+  readonly ageNowMs: number;
   readonly maxJobs: number;
   /** Of a job that the agent makes itself: how many of these it may have. */
   readonly selfMax?: number;
@@ -147,9 +148,9 @@ export interface NewJob {
 }
 
 /** Adds an authored job; `conflict` when the name is taken, `precondition_failed` when the agent has too many. */
-export const addJob = operation('cron.add', async (tx, { job, seed, maxJobs, selfMax, audit }: NewJob): Promise<void> => {
+export const addJob = operation('cron.add', async (tx, { job, seed, ageNowMs, maxJobs, selfMax, audit }: NewJob): Promise<void> => {
   await refuseDuringReset(tx, job.agentId);
-  await tx.run(deleteEnded, { agentId: job.agentId, beforeMs: job.createdAtMs - endedKeptMs });
+  await tx.run(deleteEnded, { agentId: job.agentId, beforeMs: ageNowMs - endedKeptMs });
   await tx.run(deleteEndedBeyond, { agentId: job.agentId, kept: endedKept });
   const open = await tx.get(countOpen, { agentId: job.agentId });
   if ((open?.count ?? 0) >= maxJobs)

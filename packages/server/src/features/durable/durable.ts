@@ -254,7 +254,7 @@ export function createDurable(deps: DurableDeps): Durable {
   function pruneLater(waitMs: number): void {
     cancelPrune = clock.after(waitMs, () => {
       tending = db
-        .write(pruneWork, { beforeMs: clock.now() - keptMs, limit: prunedAtOnce })
+        .write(pruneWork, { beforeMs: clock.ageNow() - keptMs, limit: prunedAtOnce })
         .catch((error: unknown) => {
           log.warn({ err: error }, 'Work that ended long ago could not be deleted');
           return 0;

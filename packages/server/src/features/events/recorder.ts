@@ -125,7 +125,7 @@ export class Recorder {
         ended,
         ...encodeEntries(entries),
       },
-      keep: { sinceMs: now - limits.kept.days * dayMs, count: limits.kept.count, chars: limits.kept.chars },
+      keep: { sinceMs: clock.ageNow() - limits.kept.days * dayMs, count: limits.kept.count, chars: limits.kept.chars },
     });
     this.#total = total;
   }

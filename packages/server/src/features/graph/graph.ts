@@ -99,7 +99,7 @@ export function createGraphs(deps: GraphDeps): Graphs {
     });
   }
   async function prune(): Promise<void> {
-    const atMs = clock.now();
+    const atMs = clock.ageNow();
     try {
       await db.write(pruneGraphs, { beforeMs: atMs - keptMs, loadedBeforeMs: atMs - loadedMs, kept: keptRuns });
     } finally {

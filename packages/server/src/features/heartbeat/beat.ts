@@ -157,6 +157,7 @@ export function createBeats(deps: BeatDeps) {
       once: false,
       settle: { claim: item, errorKind },
       atMs: clock.now(),
+      ageNowMs: clock.ageNow(),
     });
     coalescer.end(beat.occurrence, { status: 'aborted', eventCount: beat.eventCount, errorKind });
     return 'settled' as const;
@@ -198,6 +199,7 @@ export function createBeats(deps: BeatDeps) {
       once: result.kind === 'tell',
       ...(how.item !== undefined && result.kind === 'failed' && { settle: { claim: how.item, errorKind: result.errorKind } }),
       atMs,
+      ageNowMs: clock.ageNow(),
     };
     const { closed, delivered } = await writeEnd(ending, how.signal);
     if (closed) {

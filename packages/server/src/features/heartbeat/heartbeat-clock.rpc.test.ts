@@ -11,7 +11,12 @@ const hour = 60 * minute;
 /** Moves timers; the time of day is set apart from them, as by an administrator or by a machine that slept. */
 let timers: StepClock;
 let offsetMs: number;
-const clock: Clock = { now: () => timers.now() + offsetMs, monotonic: () => timers.monotonic(), after: (ms, run) => timers.after(ms, run) };
+const clock: Clock = {
+  now: () => timers.now() + offsetMs,
+  ageNow: () => timers.now() + offsetMs,
+  monotonic: () => timers.monotonic(),
+  after: (ms, run) => timers.after(ms, run),
+};
 let server: TestServer;
 let homeDir: string;
 beforeEach(async () => {

@@ -25,6 +25,7 @@ export interface BeatEnding {
   /** Of a turn that did not settle its work itself. */
   readonly settle?: { readonly claim: WorkClaim; readonly errorKind: string } | undefined;
   readonly atMs: number;
+  readonly ageNowMs: number;
 }
 
 export interface BeatEnd {

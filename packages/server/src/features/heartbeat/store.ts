@@ -245,10 +245,14 @@ const insertTold = query<{ agentId: string; digest: string; atMs: number }>(({ d
 );
 
 /** Notes that a text is told; false when it was told within the last 24 hours. Part of `endBeat`. */
-export async function noteTold(tx: Tx, input: { readonly agentId: string; readonly digest: string; readonly atMs: number }): Promise<boolean> {
-  await tx.run(pruneTold, { agentId: input.agentId, beforeMs: input.atMs - toldMs, atMs: input.atMs });
-  const { changes } = await tx.run(insertTold, input);
-  await tx.run(pruneMany, { agentId: input.agentId, kept: maxTold });
+export async function noteTold(
+  tx: Tx,
+  input: { readonly agentId: string; readonly digest: string; readonly atMs: number; readonly ageNowMs: number },
+): Promise<boolean> {
+  const { agentId, digest, atMs, ageNowMs } = input;
+  await tx.run(pruneTold, { agentId, beforeMs: ageNowMs - toldMs, atMs });
+  const { changes } = await tx.run(insertTold, { agentId, digest, atMs });
+  await tx.run(pruneMany, { agentId, kept: maxTold });
   return changes > 0;
 }
 

@@ -112,7 +112,7 @@ test('a delivery happens once for its key, in bounds, and is announced to its ow
   const bus = createEventBus(() => {});
   const heard: unknown[] = [];
   bus.listen(['inbox:message'], (event) => heard.push(event));
-  createInbox({ db, bus, clock: { now: () => 1, monotonic: () => 1, after: () => () => {} } }).api.announce(one);
+  createInbox({ db, bus, clock: { now: () => 1, ageNow: () => 1, monotonic: () => 1, after: () => () => {} } }).api.announce(one);
   expect(heard).toEqual([
     {
       kind: 'inbox:message',

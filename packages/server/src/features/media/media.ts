@@ -60,7 +60,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
   /** Hourly, and at the start: compares with the folder and removes what is older than it may become. */
   async function sweep(): Promise<void> {
     try {
-      await shelf.refresh(clock.now() - hourMs, ending.signal);
+      await shelf.refresh(clock.ageNow() - hourMs, ending.signal);
       await removeExpired();
     } catch (error) {
       log.warn({ err: error }, 'The media folder could not be looked through');
@@ -72,7 +72,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
   }
 
   async function removeExpired(): Promise<void> {
-    const nowMs = clock.now();
+    const nowMs = clock.ageNow();
     const oldest = config.retentionDays === undefined ? Number.NEGATIVE_INFINITY : nowMs - config.retentionDays * dayMs;
     let removed = 0;
     for (const [id, { savedAtMs, expiresAtMs }] of shelf.entries()) {

@@ -145,7 +145,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
     if (vector === undefined) return undefined;
     keepInMemory(key, vector);
     if (keep)
-      db.telemetry(cacheVector, { fingerprint: name, textHash, vector: toBytes(vector), usedAtMs: clock.now() }).catch((error: unknown) => {
+      db.telemetry(cacheVector, { fingerprint: name, textHash, vector: toBytes(vector), usedAtMs: clock.ageNow() }).catch((error: unknown) => {
         if (!stopped.aborted) log.debug({ err: error }, 'The vector of a query could not be kept');
       });
     return vector;

@@ -41,7 +41,7 @@ export async function sweepMemories(
   let plan: LifePlan;
   let rounds = 0;
   do {
-    const plannedAtMs = clock.now();
+    const plannedAtMs = clock.ageNow();
     plan = await planOf(deps, agent, plannedAtMs, signal);
     examined ??= plan.examined;
     shown.push(...plan.actions.slice(0, shownActions - shown.length));

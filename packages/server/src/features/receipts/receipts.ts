@@ -54,7 +54,7 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
   async function prune(): Promise<void> {
     cancelPrune = clock.after(pruneMs, () => void (pruning = prune()));
     try {
-      await db.write(pruneReceipts, { atMs: clock.now() });
+      await db.write(pruneReceipts, { atMs: clock.ageNow() });
     } catch (error) {
       log.warn({ err: error }, 'Expired receipts could not be deleted');
     }
@@ -101,7 +101,7 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
     request: TurnRequest,
     call: CallContext,
   ): Promise<KeptOutcome> {
-    const found = await db.read(findReceipt, { principalId: about.principalId, key: about.key, atMs: clock.now() });
+    const found = await db.read(findReceipt, { principalId: about.principalId, key: about.key, atMs: clock.ageNow() });
     if (found !== undefined) {
       if (found.digest !== about.digest) throw otherRequest();
       if (found.outcomeJson === null)

@@ -22,13 +22,13 @@ export function createResponses(deps: { readonly db: Db; readonly clock: Clock; 
   async function prune(): Promise<void> {
     cancelPrune = clock.after(dayMs, () => void (pruning = prune()));
     try {
-      await db.write(pruneResponses, { nowMs: clock.now() });
+      await db.write(pruneResponses, { nowMs: clock.ageNow() });
     } catch (error) {
       log.warn({ err: error }, 'Stored responses past their time could not be removed');
     }
   }
 
-  const asked = (id: string, call: CallContext) => ({ id, principalId: call.identity.principalId, nowMs: clock.now() });
+  const asked = (id: string, call: CallContext) => ({ id, principalId: call.identity.principalId, nowMs: clock.ageNow() });
 
   async function find(id: string, call: CallContext) {
     const row = await db.read(findResponse, asked(id, call));

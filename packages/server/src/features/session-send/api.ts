@@ -72,4 +72,5 @@ export interface SendIntake {
   readonly work: NewWork;
   /** The first turn of the conversation has not ended, so that it may have no row yet. Any other without a row was deleted since it was looked up. */
   readonly isStarting: boolean;
+  readonly ageNowMs: number;
 }

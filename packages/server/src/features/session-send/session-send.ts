@@ -101,7 +101,7 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
     const startedMs = clock.monotonic();
     try {
       const isStarting = target.isStarting === true || deps.isPending(target.ref);
-      await db.write(deps.acceptSend, { send: row, work: workOf(row, 0, row.createdAtMs), isStarting });
+      await db.write(deps.acceptSend, { send: row, work: workOf(row, 0, row.createdAtMs), isStarting, ageNowMs: clock.ageNow() });
     } catch (error) {
       waiter?.leave();
       throw error;

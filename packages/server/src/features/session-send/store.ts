@@ -58,11 +58,11 @@ const onTheWay = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
 );
 
 /** Writes a message down that is on its way, unless as many are as a conversation may have waiting. Part of `acceptSend`. */
-export async function addSend(tx: Tx, { byAgent, tainted, ...send }: SendRow): Promise<void> {
+export async function addSend(tx: Tx, { byAgent, tainted, ...send }: SendRow, ageNowMs: number): Promise<void> {
   const open = (await tx.get(onTheWay, { ref: send.toRef }))?.count ?? 0;
   if (open >= maxOnTheWay)
     throw new AppError('rate_limited', `Too many messages wait for this conversation (limit ${maxOnTheWay})`, { retryAfterMs });
-  await tx.run(old, { beforeMs: send.createdAtMs - keptMs, limit: prunedAtOnce });
+  await tx.run(old, { beforeMs: ageNowMs - keptMs, limit: prunedAtOnce });
   await tx.run(insert, { ...send, byAgent: Number(byAgent), tainted: Number(tainted) });
 }
 

@@ -3,8 +3,8 @@ import type { RunPlan } from './plan-run.ts';
 
 /** What `acceptRun` takes. */
 export interface RunAcceptance extends RunPlan {
-  /** The same key is the same run, for as long as it is not older. */
-  readonly key?: { readonly key: string; readonly digest: string; readonly maxAgeMs: number };
+  /** The same key is the same run, unless that was accepted before `sinceMs`. */
+  readonly key?: { readonly key: string; readonly digest: string; readonly sinceMs: number };
   /** Of runs that count: how many of the requester's may run and wait. */
   readonly limits?: { readonly children: number; readonly queued: number };
 }

@@ -19,7 +19,7 @@ export function createResults({ db, clock, media }: ResultsDeps) {
 
   async function wholeOf(row: RunRow): Promise<string> {
     const { ref, expiresAt } = refOf(row) ?? { ref: '', expiresAt: 0 };
-    const file = expiresAt <= clock.now() ? undefined : await media.read(ref.slice(ref.lastIndexOf('/') + 1));
+    const file = expiresAt <= clock.ageNow() ? undefined : await media.read(ref.slice(ref.lastIndexOf('/') + 1));
     return file?.toString('utf8') ?? row.resultText ?? '';
   }
 

@@ -62,7 +62,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
       graph: request.graph,
       conversation: await conversationOf(request.conversationOf),
     });
-    const key = { key: JSON.stringify(['run', request.key]), digest: '', maxAgeMs: Infinity };
+    const key = { key: JSON.stringify(['run', request.key]), digest: '', sinceMs: -Infinity };
     const accepted = await deps.runner.start({ ...plan, key }, request.conversationOf === undefined);
     // No limits were named.
     if ('refused' in accepted) throw new AppError('precondition_failed', 'No sub-agents are taken');

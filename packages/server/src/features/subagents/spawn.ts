@@ -27,6 +27,7 @@ export interface SpawnDeps extends PlanDeps {
   readonly fence: (text: string, label: FenceLabel) => string;
   readonly gate: SpawnGate;
   readonly start: Runner['start'];
+  readonly ageNow: () => number;
 }
 
 type Reason = EventPayload<'session:sub_agent_spawn_rejected'>['reason'];
@@ -85,7 +86,7 @@ export function createSpawn(deps: SpawnDeps) {
     };
     checkTools(params.requiredTools, wish);
     const plan = planRun(deps, wish);
-    const key = keyOf(params, call);
+    const key = keyOf(params, call, deps.ageNow() - sameIdMs);
     let accepted: Accepted;
     try {
       accepted = await deps.start({ ...plan, limits: { children, queued }, ...(key !== undefined && { key }) }, true);
@@ -194,10 +195,10 @@ export function createSpawn(deps: SpawnDeps) {
 
 const noHistory = () => ({ messages: [], total: 0 });
 
-function keyOf({ operationId, ...asked }: Params<'session.spawn'>, call: CallContext): RunAcceptance['key'] {
+function keyOf({ operationId, ...asked }: Params<'session.spawn'>, call: CallContext, sinceMs: number): RunAcceptance['key'] {
   if (operationId === undefined) return undefined;
   const caller = call.agentCaller?.conversationRef ?? call.identity.principalId;
-  return { key: JSON.stringify(['spawn', caller, operationId]), digest: hash('sha256', JSON.stringify(asked), 'base64url'), maxAgeMs: sameIdMs };
+  return { key: JSON.stringify(['spawn', caller, operationId]), digest: hash('sha256', JSON.stringify(asked), 'base64url'), sinceMs };
 }
 
 const answer = (runId: string, rootRunId: string, conversationRef: string) => ({

@@ -96,7 +96,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
   const announce = createAnnounce({ ...deps, events, identityOf: runner.identityOf });
   deps.durable.handle(announceWork, announce.handler, { ...announceLimits, gaveUp: announce.gaveUp });
 
-  const planning = { ...deps, now: () => clock.now() };
+  const planning = { ...deps, now: () => clock.now(), ageNow: () => clock.ageNow() };
   const spawn = createSpawn({ ...planning, gate, start: runner.start });
   const wait = createWait({ db, clock, waiters, stopping: ending.signal, lend: (runId) => runner.live(runId)?.place?.lend() ?? (() => {}) });
   const steer = createSteer({

@@ -42,7 +42,7 @@ export function startSweep(deps: {
   }
 
   async function sweep(): Promise<void> {
-    const nowMs = clock.now();
+    const nowMs = clock.ageNow();
     const late = await db.read(findGhosts, { beforeMs: nowMs - config.subagentContext.maxRunTimeoutMs - graceMs });
     const ghosts = late.filter((id) => !deps.isWatched(id));
     if (ghosts.length > 0) {

@@ -14,6 +14,7 @@ function steppedClock(): Clock & { step(ms: number): void } {
   let timers: { readonly due: number; readonly run: () => void }[] = [];
   return {
     now: () => 1_790_000_000_000 + at,
+    ageNow: () => 1_790_000_000_000 + at,
     monotonic: () => at,
     after(ms, run) {
       const timer = { due: at + ms, run };

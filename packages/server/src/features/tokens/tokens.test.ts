@@ -21,6 +21,7 @@ function steppedClock(): Clock & { step(ms: number): void } {
   let timers: { at: number; run: () => void }[] = [];
   return {
     now: () => now,
+    ageNow: () => now,
     monotonic: () => now,
     after(ms, run) {
       const timer = { at: now + ms, run };

@@ -15,7 +15,7 @@ import { auditOf, type DeliveryIntake } from './delivery-intake.ts';
 import { digestFields, keyOf } from './identity.ts';
 import type { Proven } from './intake.ts';
 import type { Rule } from './rules.ts';
-import { deliveryKind, type DeliveryRow } from './store.ts';
+import { deliveryKind, type DeliveryRow, sameMs } from './store.ts';
 
 export interface DeliverDeps {
   readonly db: Db;
@@ -87,6 +87,7 @@ export function createDeliver(deps: DeliverDeps) {
         conversationRef: target?.ref ?? null,
         sessionKey: target?.sessionKey ?? null,
       },
+      sameSinceMs: clock.ageNow() - sameMs,
       workId: newId('wi'),
       template: messageTemplate,
       mappingPrincipalId: rule.principalId,

@@ -7,6 +7,8 @@ import { deliveryKind, type DeliveryRow } from './store.ts';
 /** What goes to the storage thread for a delivery: nothing twice, because each property of it costs both threads time. */
 export interface DeliveryIntake {
   readonly delivery: DeliveryRow;
+  /** What came later counts as the same delivery. */
+  readonly sameSinceMs: number;
   readonly workId: string;
   /** Of the mapping: its turn is told what the operator wrote. */
   readonly template: string | undefined;

@@ -32,7 +32,7 @@ export function createWebhookMethods(
   deps: WebhookMethodsDeps,
 ): HandlersOf<'webhooks.list' | 'webhooks.deliveries' | 'webhooks.replay' | 'webhooks.test'> {
   const { db, clock, config, rules, deliver } = deps;
-  const sinceMs = () => clock.now() - keptMs;
+  const sinceMs = () => clock.ageNow() - keptMs;
 
   function ruleOf(id: string): Rule {
     const rule = rules.find(({ mapping }) => mapping.id === id);

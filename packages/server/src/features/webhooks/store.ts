@@ -97,17 +97,13 @@ const ofBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { 
  * Whether the same delivery is there already, and its count of repeats grows, or at least one with its body. One that is too old stands for
  * its key no more.
  */
-export async function recognize(
-  tx: Tx,
-  { liveKey, receivedAtMs }: Pick<DeliveryRow, 'liveKey' | 'receivedAtMs'>,
-): Promise<'delivery' | 'body' | undefined> {
+export async function recognize(tx: Tx, { liveKey }: Pick<DeliveryRow, 'liveKey'>, sinceMs: number): Promise<'delivery' | 'body' | undefined> {
   if (liveKey === null) return undefined;
   const body = liveKey.slice(0, liveKey.indexOf('.'));
   // `/` is the character behind the dot, and in no digest.
   const keys = { fromKey: `${body}.`, beforeKey: `${body}/` };
   // One look for nearly all: what has the key has the body too.
   if ((await tx.get(ofBody, { ...keys, sinceMs: 0 })) === undefined) return undefined;
-  const sinceMs = receivedAtMs - sameMs;
   const same = await tx.get(byLiveKey, { liveKey });
   if (same !== undefined) await tx.run(same.receivedAtMs > sinceMs ? repeat : letGo, { id: same.id });
   if (same !== undefined && same.receivedAtMs > sinceMs) return 'delivery';

@@ -37,7 +37,7 @@ export function createWebhooks(deps: WebhooksDeps) {
   let pruning: Promise<void> = Promise.resolve();
   let cancelPrune = clock.after(firstPruneMs, prune);
   function prune(): void {
-    pruning = db.write(pruneDeliveries, { beforeMs: clock.now() - keptMs, kept: maxKept, limit: prunedAtOnce }).then(
+    pruning = db.write(pruneDeliveries, { beforeMs: clock.ageNow() - keptMs, kept: maxKept, limit: prunedAtOnce }).then(
       (dropped) => {
         // A batch at a time: other writes come in between.
         cancelPrune = clock.after(dropped >= prunedAtOnce ? 1_000 : pruneMs, prune);

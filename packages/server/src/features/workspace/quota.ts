@@ -57,7 +57,7 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
   }
 
   async function countNow(workspaceDir: string, forGit = false): Promise<Usage> {
-    const draftsBeforeMs = clock.now() - draftAgeMs;
+    const draftsBeforeMs = clock.ageNow() - draftAgeMs;
     const usage = await counter.count({ root: workspaceDir, maxFiles: config.quotaFiles, draftsBeforeMs, forGit });
     known.set(workspaceDir, { usage, atMs: clock.monotonic(), bytes: 0, files: 0 });
     if (usage.removed.length > 0)

@@ -65,7 +65,7 @@ export function createRepository({ git, clock, workspaceDir, clear }: Repository
     const lock = join(gitDir, 'index.lock');
     const held = await stat(lock).catch(() => undefined);
     // Its owner was killed: nothing of ours runs that long.
-    if (held !== undefined && clock.now() - held.mtimeMs > staleLockMs) await unlink(lock).catch(() => {});
+    if (held !== undefined && clock.ageNow() - held.mtimeMs > staleLockMs) await unlink(lock).catch(() => {});
   }
 
   /** Makes it when it is not there. */

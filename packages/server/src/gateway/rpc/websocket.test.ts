@@ -192,7 +192,12 @@ describe('limits of a connection', () => {
   it('answers messages beyond the sliding window with the time to wait, counting the entries of batches, and closes 1008 for abuse (B7)', async () => {
     let now = 1_000;
     const timers = new Set<() => void>();
-    const clock = { now: () => now, monotonic: () => now, after: (_ms: number, run: () => void) => (timers.add(run), () => void timers.delete(run)) };
+    const clock = {
+      now: () => now,
+      ageNow: () => now,
+      monotonic: () => now,
+      after: (_ms: number, run: () => void) => (timers.add(run), () => void timers.delete(run)),
+    };
     await using fixture = await startGateway({ clock, config: { wsMessageRateLimit: { maxMessages: 4, windowMs: 1_000 } } });
     const client = await open(fixture);
     expect(await client.call('system.ping')).toHaveProperty('result');
@@ -289,7 +294,12 @@ describe('limits of a connection', () => {
     const big = 'x'.repeat(100_000);
     let now = 0;
     const timers: { at: number; run: () => void }[] = [];
-    const clock = { now: () => now, monotonic: () => now, after: (ms: number, run: () => void) => (timers.push({ at: now + ms, run }), () => {}) };
+    const clock = {
+      now: () => now,
+      ageNow: () => now,
+      monotonic: () => now,
+      after: (ms: number, run: () => void) => (timers.push({ at: now + ms, run }), () => {}),
+    };
     let calls = 0;
     await using fixture = await startGateway({
       clock,
@@ -336,7 +346,12 @@ describe('limits of a connection', () => {
   it('pings, and cuts a peer that does not answer', async () => {
     let now = 0;
     const timers: { at: number; run: () => void }[] = [];
-    const clock = { now: () => now, monotonic: () => now, after: (ms: number, run: () => void) => (timers.push({ at: now + ms, run }), () => {}) };
+    const clock = {
+      now: () => now,
+      ageNow: () => now,
+      monotonic: () => now,
+      after: (ms: number, run: () => void) => (timers.push({ at: now + ms, run }), () => {}),
+    };
     const pass = (ms: number): void => {
       now += ms;
       for (const timer of timers.splice(0))
