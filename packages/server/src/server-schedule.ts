@@ -148,10 +148,7 @@ export function createSchedule(deps: ScheduleDeps) {
   building.defer(
     deps.models.onRecovered((model) => {
       heartbeat.modelRecovered(model);
-      durable.api.resumeWaiting({ kind: 'provider', subject: model }).catch((error: unknown) => {
-        deps.models.watch(model);
-        log.warn({ err: error, model }, 'Work that waits for a model could not be resumed; it looks again later');
-      });
+      void durable.api.resumeWaiting({ kind: 'provider', subject: model });
     }),
   );
   return {

@@ -108,13 +108,11 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       if (approvals.isWaitingIn(turn.conversationRef)) unwatched(endWaits(({ turnId }) => turnId === turn.turnId, 'elsewhere'));
     },
     conversationFreed(conversationRef: string): void {
-      unwatched(durable.resumeWaiting({ kind: 'conversation', subject: conversationRef }));
+      void durable.resumeWaiting({ kind: 'conversation', subject: conversationRef });
     },
     waitsEnded: (rootRunId: string) => endWaits((run) => run.rootRunId === rootRunId),
     approvalDecided(approvalId: string): void {
-      durable.resumeWaiting({ kind: 'approval', subject: approvalId }).catch((error: unknown) => {
-        log.error({ err: error, approvalId }, 'Work whose approval was decided could not be made due; it continues when its wait ends');
-      });
+      void durable.resumeWaiting({ kind: 'approval', subject: approvalId });
     },
     /** Turns at the root of what they set going that were left: they wait for an approval, or for their agent since. */
     waitingTurns: () =>

@@ -144,7 +144,7 @@ export interface DurableWork {
   waitFor(item: WorkItem, ended: { readonly failure?: ProviderFailure; readonly model: string }): { readonly wait: WorkWait } | undefined;
   /** The wait for a suspended agent, for handlers that handle suspension themselves. */
   untilResumed(agentId: string): { readonly wait: WorkWait };
-  /** Makes the items due that wait for this. */
+  /** Makes the items due that wait for this. Never rejects: a write that fails is tried again. */
   resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
   /** Gives up an item that waits, whatever it waits for by now; it ends as `gaveUp` of its kind says. */
   endWaiting(what: { readonly id: string; readonly endedBy: EndOfWait }): Promise<void>;

@@ -265,6 +265,17 @@ export function createDurable(deps: DurableDeps): Durable {
     });
   }
 
+  /** Tried until it is stored: otherwise the items would wait until the ends of their waits, hours or days away. */
+  async function resumeWaiting(what: Parameters<DurableWork['resumeWaiting']>[0]): Promise<void> {
+    try {
+      if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
+    } catch (error) {
+      if (isStopping) return;
+      log.warn({ err: error, ...what }, 'Work whose wait is over could not be made due; it is tried again');
+      clock.after(heldLookMs, () => void (isStopping || resumeWaiting(what)));
+    }
+  }
+
   const api: DurableWork = {
     handle(kind, handler, limits) {
       if (isStarted || kinds.has(kind)) throw new RangeError(`the kind ${kind} of work needs one handler, given before the start`);
@@ -292,9 +303,7 @@ export function createDurable(deps: DurableDeps): Durable {
     untilResumed: (agentId) => ({
       wait: { kind: 'agent', subject: agentId, untilMs: clock.now() + maxWaitMs, cause: 'The agent is suspended' },
     }),
-    async resumeWaiting(what) {
-      if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
-    },
+    resumeWaiting,
     async endWaiting(what) {
       if (await db.write(endWaitingWork, { ...what, atMs: clock.now() })) sweep();
     },
