@@ -166,7 +166,8 @@ export function createSchedule(deps: ScheduleDeps) {
       const hasOthers = models !== modelsBefore.get(agentId);
       if (models === undefined) modelsBefore.delete(agentId);
       else modelsBefore.set(agentId, models);
-      if (agent === undefined || agent.suspended) return;
+      // What waits for an agent that is deleted has nothing more to wait for.
+      if (agent?.suspended === true) return;
       const resumed = [durable.api.resumeWaiting({ kind: 'agent', subject: agentId }), ...(hasOthers ? [durable.api.resumeAgent(agentId)] : [])];
       // Not waited for: what a failure leaves is found by a later look.
       void Promise.all(resumed).catch((error: unknown) =>

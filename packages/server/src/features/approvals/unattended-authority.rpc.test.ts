@@ -162,6 +162,31 @@ test('to the token of other agents a request that waits is not there; one withou
   expect(bells).toBe(1);
 });
 
+test('lease.revoke of a job that waits ends its run', async () => {
+  const run = await startJob(await newAgent());
+  const { requestId } = await asked();
+  await server.client.call('lease.revoke', { rootRunId: (await listed())?.rootRunId ?? '' });
+  await undecidable(requestId);
+  await expect.poll(run, patient).toMatchObject({ status: 'aborted', reason: 'The run was stopped' });
+  expect(bells).toBe(0);
+});
+
+test('a run whose agent was suspended while it waited ends with the token of its owner, and with its agent', async () => {
+  const agentId = await newAgent();
+  await startJob(agentId);
+  await asked();
+  const ada = await server.as(['*']);
+  const { runId } = await ada.call('session.spawn', { agent: agentId, task: follow(['write', { path: 'ask/a.txt', content: 'x' }]) });
+  await expect.poll(pending, patient).toHaveLength(2);
+  await server.client.call('agents.suspend', { agentId });
+  await expect.poll(pending, patient).toEqual([]);
+  await server.client.call('tokens.revoke', { id: ada.tokenId });
+  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status, patient).toBe('failed');
+  await server.client.call('agents.delete', { agentId });
+  await expect.poll(listed, patient).toBeUndefined();
+  expect(bells).toBe(0);
+});
+
 test.each(['', ', also after a restart'])('run.kill ends a run whose agent was suspended while it waited%s', async (restart) => {
   const agentId = await newAgent();
   const run = await startJob(agentId);
