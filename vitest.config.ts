@@ -23,8 +23,10 @@ const suite = (name: string, order: number, limits: { testTimeout: number; hookT
 export default defineConfig({
   test: {
     globals: false,
+    globalSetup: 'tools/test-threads.ts',
     // A test that asserts nothing cannot fail.
-    expect: { requireAssertions: true },
+    // What a test polls for comes within milliseconds, or much later where the machine does other work too.
+    expect: { requireAssertions: true, poll: { interval: 10, timeout: 15_000 } },
     reporters: ['default'],
     passWithNoTests: false,
     projects: [
@@ -35,6 +37,8 @@ export default defineConfig({
           include: ['packages/*/src/**/*.test.ts'],
           exclude: ignored,
           pool: 'forks',
+          // Most of a test is waiting for threads and sockets: one worker less than there are cores would leave half of two cores idle.
+          maxWorkers: '100%',
           // Long enough for a machine that does other work too; a test that hangs fails all the same.
           testTimeout: 30_000,
           hookTimeout: 60_000,

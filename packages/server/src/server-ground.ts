@@ -89,6 +89,7 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
     await openDb({
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
+      ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
       clock,
       log: log.module('storage'),
       programVersion: options.version,

@@ -44,6 +44,8 @@ export interface ServerOptions {
     readonly probe?: Probe | null;
     /** Comes between the parts and the database: for suites that let a process die at a write. */
     readonly db?: (db: Db) => Db;
+    /** The module of the storage threads. */
+    readonly storageWorker?: URL;
     readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
     readonly badResults?: 'throw' | 'log';
     /** Beside the built-in ones. */

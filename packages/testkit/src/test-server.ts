@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { type Client, createClient, createSocket, type GatehouseSocket } from '@gatehouse/client';
 import { type EventKind, type EventPayload, events, type TokenCompat, type TokenScope } from '@gatehouse/contract';
 import {
@@ -62,6 +63,9 @@ export interface TestServer extends AsyncDisposable {
   heard<K extends EventKind>(kind: K): EventPayload<K>[];
 }
 
+/** Made by tools/test-threads.ts for the whole test run. */
+const bundledStorageWorker = process.env['GATEHOUSE_TEST_STORAGE_WORKER'];
+
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const provider = await startFakeProvider({ deltas: 5, ...options.provider });
   const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
@@ -107,6 +111,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     overrides: {
       ...(options.clock && { clock: options.clock }),
       ...(options.db && { db: options.db }),
+      ...(bundledStorageWorker !== undefined && { storageWorker: pathToFileURL(bundledStorageWorker) }),
       ...(options.freeSpace && { freeSpace: options.freeSpace }),
       ...(options.tools && { tools: options.tools }),
       ...(options.egress && { egress: options.egress }),
