@@ -92,7 +92,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   async function expire(request: Watched): Promise<void> {
     try {
       // A timer may fire a little before its time.
-      announce(await db.write(expireDue, { atMs: clock.now(), id: request.id }), timedOut);
+      announce(await db.write(expireDue, { atMs: clock.ageNow(), id: request.id }), timedOut);
     } catch (error) {
       deps.log.error({ err: error }, 'A request for approval whose time is over could not be closed; nothing is approved by that');
     } finally {
@@ -101,8 +101,8 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   }
 
   // What an earlier run left waiting; work is resumed by `suspended`, once there is work.
-  announce(await db.write(expireDue, { atMs: clock.now() }), timedOut, false);
-  const open = await db.read(listPending, { agentIds: null, atMs: clock.now(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
+  announce(await db.write(expireDue, { atMs: clock.ageNow() }), timedOut, false);
+  const open = await db.read(listPending, { agentIds: null, atMs: clock.ageNow(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
   for (const row of open.rows) waiting.watch(row);
 
   // The rows went with the reset or the deletion; who was told of them hears that they are gone.
@@ -116,7 +116,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   async function drop(isMeant: (run: ApprovalWaiting) => boolean, { resume } = { resume: true }): Promise<readonly ApprovalWaiting[]> {
     const meant = left().filter(isMeant);
     const ids = meant.map(({ approvalId }) => approvalId);
-    if (ids.length > 0) announce(await db.write(dropRequests, { ids, atMs: clock.now() }), dropped, resume);
+    if (ids.length > 0) announce(await db.write(dropRequests, { ids, atMs: clock.ageNow() }), dropped, resume);
     return meant;
   }
 

@@ -87,7 +87,8 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const turnId = turn.ledger === undefined ? undefined : turn.turnId;
     const exact = { agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir, turnId };
     const left = leftTurnOf(turn, () => digestOf({ ...exact, files: '' }));
-    const atMs = clock.now();
+    // A clock that is wrong for a while must not end what is asked under it, or was asked before.
+    const atMs = clock.ageNow();
     const timeoutMs = left === undefined ? config.timeoutMs : config.unattendedTimeoutMs;
     return {
       id: newId('ap'),

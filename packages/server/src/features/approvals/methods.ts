@@ -43,7 +43,7 @@ export function createApprovalMethods(deps: {
       ...outcome,
       agentIds: reachOf(call),
       waited: deps.waited(),
-      atMs: clock.now(),
+      atMs: clock.ageNow(),
       principalId: call.identity.principalId,
       traceId: call.traceId,
     });
@@ -53,7 +53,7 @@ export function createApprovalMethods(deps: {
 
   return {
     'admin.approval.pending': async ({ after }, call) => {
-      const { rows, total } = await db.read(listPending, { agentIds: reachOf(call), atMs: clock.now(), after: after ?? '', pageCharacters });
+      const { rows, total } = await db.read(listPending, { agentIds: reachOf(call), atMs: clock.ageNow(), after: after ?? '', pageCharacters });
       return { requests: rows.map(shown), total };
     },
 

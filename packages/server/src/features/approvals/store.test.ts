@@ -59,6 +59,20 @@ test('what waits is bounded for each agent and in all', async () => {
   expect(await ask({ id: 'ap_5', digest: 'd5', createdAtMs: 1500, expiresAtMs: 2000 })).toMatchObject({ isNew: true });
 });
 
+test('requests of turns that somebody attends and those of left turns are counted apart', async () => {
+  const left = (id: string, agentId = 'default') => ask({ id, digest: id, agentId, turnJson: JSON.stringify({ turnId: id }) });
+  const attended = (id: string, agentId = 'default') => ask({ id, digest: id, agentId });
+  for (const id of ['ap_l1', 'ap_l2']) expect(await left(id)).toMatchObject({ isNew: true });
+  expect(await left('ap_l3')).toEqual({ kind: 'full', limit: 'perAgent' });
+  expect(await left('ap_l4', 'other')).toMatchObject({ isNew: true });
+  expect(await left('ap_l5', 'third')).toEqual({ kind: 'full', limit: 'inAll' });
+  for (const id of ['ap_a1', 'ap_a2']) expect(await attended(id)).toMatchObject({ isNew: true });
+  expect(await attended('ap_a3')).toEqual({ kind: 'full', limit: 'perAgent' });
+  expect(await attended('ap_a4', 'other')).toMatchObject({ isNew: true });
+  expect(await attended('ap_a5', 'third')).toEqual({ kind: 'full', limit: 'inAll' });
+  expect((await pending()).total).toBe(6);
+});
+
 test('what is overdue is neither joined nor decided nor listed, and is closed once', async () => {
   await ask();
   expect((await pending(1499)).total).toBe(1);

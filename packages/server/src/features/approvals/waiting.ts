@@ -89,7 +89,9 @@ export function createWaiting({ clock, onDue }: { readonly clock: Clock; readonl
     },
 
     watch(request) {
-      const cancel = clock.after(Math.max(0, request.expiresAtMs - clock.now()), () => onDue(request));
+      // Never longer than its time-out, also when the clock was set back since.
+      const leftMs = Math.min(request.expiresAtMs - request.createdAtMs, Math.max(0, request.expiresAtMs - clock.ageNow()));
+      const cancel = clock.after(leftMs, () => onDue(request));
       watched.set(request.id, { request, cancel });
     },
 

@@ -175,7 +175,10 @@ export class DurableRun {
   /** The turn stays open until a person has decided about its call. */
   async #leave({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], atMs: number) {
     const { claim } = this.#of;
-    const settled = await this.ledger.park(calls, { for: { kind: 'approval', untilMs, subject: approvalId }, atMs });
+    const settled = await this.ledger.park(calls, {
+      for: { kind: 'approval', untilMs, lookAtMs: Math.max(untilMs, atMs + soonestLookMs), subject: approvalId },
+      atMs,
+    });
     this.#end = { settled, state: 'accepted' };
     if (!settled) return undefined;
     const { target, origin, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
@@ -212,6 +215,9 @@ export class DurableRun {
     };
   }
 }
+
+/** A decision, and the end of the wait, resume the work; by a clock that is ahead, its end may seem long past. */
+const soonestLookMs = 60_000;
 
 const isStop = (reason: unknown): boolean => reason instanceof AppError && reason.code === 'unavailable';
 
