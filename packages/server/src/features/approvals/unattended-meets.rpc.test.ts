@@ -52,7 +52,7 @@ test.each(['session.reset', 'session.delete'] as const)(
   async (method) => {
     const { conversationRef } = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow() }, run: true });
     let ended: Promise<unknown> | undefined;
-    asReading = () => (ended ??= server.client.call(method, { conversationRef: conversationRef ?? '' }));
+    asReading = () => void (ended ??= server.client.call(method, { conversationRef: conversationRef ?? '' }));
     const { deliveryId } = await server.client.call('webhooks.test', {
       mapping: 'hook',
       payload: { text: follow(['page', {}], ['build', {}]) },
