@@ -8,6 +8,7 @@ import { proveVirtualWeek } from './r40-virtual-week.ts';
 import { proveMissed } from './r8-missed.ts';
 import { killPoints, proveKilledTurns } from './r6-killed-turns.ts';
 import { proveClock } from './r9-clock.ts';
+import { proveWrongClock } from './wrong-clock.ts';
 
 /** The full forms of what happens by the clock. */
 export function timeProofs({ seed, progress }: ProofOptions): Proofs {
@@ -91,6 +92,17 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.cases} schedules in ${report.zones} zones: ${report.times} times and ${total(refused)} refusals (${counts(refused)}) compared, ${stepped.clocks} clocks stepped over ${stepped.times} times: ${wrong.length} wrong; seed ${seed}`,
         caught: `naive addition to the time of day: ${broken.wrong.length} of ${broken.cases} wrong`,
         good: wrong.length === 0 && report.zones >= 20 && stepped.times > 0 && broken.wrong.length > 0,
+      };
+    },
+    async years() {
+      const { wrong, repeats } = await proveWrongClock({ each: 50, offDays: [1095, -1095, 30, 10_000], minutes: 70 });
+      tell(wrong.slice(0, 20));
+      const broken = await proveWrongClock({ each: 3, offDays: [1095], minutes: 2, broken: 'ages-by-the-clock' });
+      return {
+        promise: 'One start with the clock years wrong deletes nothing by age, ends no wait for an approval, and repeats nothing',
+        figure: `three years ahead and behind, 30 and 10,000 days ahead: ${repeats} requests and webhooks came again: ${wrong.length} wrong`,
+        caught: `ages counted by the clock: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
       };
     },
     async r40() {

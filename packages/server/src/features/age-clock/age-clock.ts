@@ -5,8 +5,8 @@ import { keepKnownTime, readKnownTime } from './store.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
-/** Further from where it should be, the clock is doubted: a machine may have been off that long without being noticed. */
-const leapMs = dayMs;
+/** Further from where it should be, the clock is doubted: a machine that was off for a week is nothing special. */
+const leapMs = 7 * dayMs;
 /** Running time after which a doubted clock is believed: longer than a weekend in which nobody looks. */
 const believedAfterMs = 3 * dayMs;
 
@@ -17,7 +17,7 @@ export interface AgeClock extends Clock, AsyncDisposable {
 
 /**
  * The clock with the time that ages count by (docs/decisions/0042). That time follows the clock, except when the clock is more
- * than a day away from the time last known plus the time run since: then it advances with the running time alone, until the
+ * than a week away from the time last known plus the time run since: then it advances with the running time alone, until the
  * clock is right again or the daemon has run for three days. It is never later than the clock.
  */
 export async function createAgeClock({ db, clock, log }: { readonly db: Db; readonly clock: Clock; readonly log: Log }): Promise<AgeClock> {

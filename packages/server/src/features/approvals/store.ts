@@ -205,7 +205,8 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   if (collected !== undefined) return collected;
   const decided = await tx.get(latestDecided, { digest: request.digest });
   if (decided !== undefined) {
-    const ageMs = atMs - (decided.decidedAtMs ?? 0);
+    // A decision of the future is of a clock that was ahead: it is not good until then.
+    const ageMs = Math.abs(atMs - (decided.decidedAtMs ?? 0));
     if (decided.state === 'denied' && decided.reusable === 1 && ageMs < asking.denialCacheMs)
       return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
     const isGranted =

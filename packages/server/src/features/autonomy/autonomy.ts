@@ -91,7 +91,10 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     const caps = capsOfProfile[profile];
     if (turn?.run === undefined) return { profile, caps };
     const lease = leases.get(turn.run.leaseId);
-    return { profile, caps: lease === undefined || lease.expiresAtMs <= clock.now() ? none : new Set(lease.caps.filter((name) => caps.has(name))) };
+    return {
+      profile,
+      caps: lease === undefined || lease.expiresAtMs <= clock.ageNow() ? none : new Set(lease.caps.filter((name) => caps.has(name))),
+    };
   }
 
   const isStopped = ({ rootRunId, run }: CallingTurn): boolean =>
@@ -106,7 +109,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   /** Of most runs it was issued a moment ago; only one that waited for long is renewed, which costs a commit. */
   async function leaseOfRun(id: string): Promise<HeldLease | undefined> {
     const expiresAtMs = api.leaseUntilMs();
-    const isYoung = (lease: Pick<HeldLease, 'expiresAtMs'>) => lease.expiresAtMs - clock.now() > (expiresAtMs - clock.now()) / 2;
+    const isYoung = (lease: Pick<HeldLease, 'expiresAtMs'>) => lease.expiresAtMs - clock.ageNow() > (expiresAtMs - clock.ageNow()) / 2;
     const fresh = issued.get(id);
     if (fresh !== undefined && isYoung(fresh)) return holds(fresh) ? fresh : undefined;
     const row = await db.read(findLease, { id });
@@ -134,12 +137,12 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
       if (turn !== undefined) roots.track(turn.rootRunId, { activeMs: 0, tokens: 0, nano: 0 });
     },
     rootOf: ({ agentCaller }) => agentCaller?.turn?.rootRunId ?? newId('root-rpc').replace('_', '-'),
-    leaseUntilMs: () => clock.now() + config.guards.leaseMinutes * 60_000,
+    leaseUntilMs: () => clock.ageNow() + config.guards.leaseMinutes * 60_000,
     issuing(lease) {
       issued.set(lease.id, lease);
       return () => void issued.delete(lease.id);
     },
-    leaseOf: async (bearerDigest) => heldBy(await db.read(findBearer, { bearerDigest, atMs: clock.now() })),
+    leaseOf: async (bearerDigest) => heldBy(await db.read(findBearer, { bearerDigest, atMs: clock.ageNow() })),
     budget: {
       spend: (rootRunId, tokens, costNano) => roots.spend(rootRunId, { tokens, nano: costNano ?? 0 }, costNano !== null),
       covers: (rootRunId) => !stopped.roots.has(rootRunId) && roots.refusal(rootRunId, { tokens: 1, nano: 1 }) === undefined,

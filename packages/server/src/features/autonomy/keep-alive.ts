@@ -44,7 +44,8 @@ export function keepAlive(deps: KeepAliveDeps): () => Promise<void> {
         if (lease !== undefined) leases.set(id, { ...lease, expiresAtMs });
       }
     }
-    for (const [id, lease] of leases) if (lease.expiresAtMs <= atMs) leases.delete(id);
+    const ageNowMs = clock.ageNow();
+    for (const [id, lease] of leases) if (lease.expiresAtMs <= ageNowMs) leases.delete(id);
     const tracked = roots.ids();
     if (tracked.length > 0) {
       const spent = tracked.flatMap((id) => {
