@@ -176,6 +176,6 @@ describe('the anthropic package, as it is', () => {
     const stream = client.messages.stream(hello);
     for await (const event of stream) if (event.type === 'content_block_delta') break;
     stream.abort();
-    await expect.poll(() => product.provider.aborted(), { timeout: 2_000 }).toBe(before + 1);
+    await expect.poll(() => product.provider.aborted()).toBe(before + 1);
   });
 });

@@ -157,16 +157,16 @@ async function survivesCuts(proxy: CutProxy, listen: Listen, expected: typeof ex
   const group = createGroup();
   await listen(proxy.url + kinds, group.hear, leaving.signal);
   await group.make('live');
-  await expected.poll(group.names, { timeout: 5_000 }).toEqual(['live']);
+  await expected.poll(group.names).toEqual(['live']);
   proxy.cut('reset');
   await group.make('missed-1', 'missed-2');
   expected(group.names()).toEqual(['live']);
-  await expected.poll(group.names, { timeout: 10_000 }).toEqual(['live', 'missed-1', 'missed-2']);
+  await expected.poll(group.names).toEqual(['live', 'missed-1', 'missed-2']);
   await group.make('live-again');
-  await expected.poll(group.names, { timeout: 5_000 }).toEqual(['live', 'missed-1', 'missed-2', 'live-again']);
+  await expected.poll(group.names).toEqual(['live', 'missed-1', 'missed-2', 'live-again']);
   proxy.cut('end');
   await group.make('missed-3');
-  await expected.poll(group.names, { timeout: 10_000 }).toEqual(['live', 'missed-1', 'missed-2', 'live-again', 'missed-3']);
+  await expected.poll(group.names).toEqual(['live', 'missed-1', 'missed-2', 'live-again', 'missed-3']);
   expected(group.areInOrder()).toBe(true);
   leaving.abort();
 }
@@ -187,10 +187,10 @@ test('eventsource is told of a stop, and goes on with the daemon that starts in 
   const group = createGroup();
   await withEventSource(product.url + kinds, group.hear, leaving.signal);
   await group.make('before');
-  await expect.poll(group.names, { timeout: 5_000 }).toEqual(['before']);
+  await expect.poll(group.names).toEqual(['before']);
   await product.restart();
   await group.make('after');
-  await expect.poll(group.names, { timeout: 10_000 }).toEqual(['before', 'bye', 'after']);
+  await expect.poll(group.names).toEqual(['before', 'bye', 'after']);
   leaving.abort();
 });
 
@@ -201,7 +201,7 @@ test('a token in the address is not one, and a wrong one ends the client for goo
     new EventSource(`${product.url}/api/events`, { fetch: (to, init) => fetch(to, { ...init, headers: { ...init.headers, ...bearer('nobody') } }) }),
   ];
   for (const source of sources) source.addEventListener('error', (event) => failures.push(event.code));
-  await expect.poll(() => failures, { timeout: 5_000 }).toEqual([401, 401]);
+  await expect.poll(() => failures).toEqual([401, 401]);
   expect(sources.map((source) => source.readyState)).toEqual([EventSource.CLOSED, EventSource.CLOSED]);
 });
 
@@ -239,13 +239,13 @@ describe.skipIf(noBrowser)(`fetch-event-source in Chromium${noBrowser ? ' (skipp
     const group = createGroup();
     await listenInPage(tab.opened, false)(proxy.url + kinds, group.hear, new AbortController().signal);
     await group.make('seen');
-    await expect.poll(group.names, { timeout: 5_000 }).toEqual(['seen']);
+    await expect.poll(group.names).toEqual(['seen']);
     await show(tab.opened, true);
-    await expect.poll(() => proxy.open, { timeout: 5_000 }).toBe(0);
+    await expect.poll(() => proxy.open).toBe(0);
     await group.make('hidden-1', 'hidden-2');
     expect(group.names()).toEqual(['seen']);
     await show(tab.opened, false);
-    await expect.poll(group.names, { timeout: 5_000 }).toEqual(['seen', 'hidden-1', 'hidden-2']);
+    await expect.poll(group.names).toEqual(['seen', 'hidden-1', 'hidden-2']);
     expect(group.areInOrder()).toBe(true);
     expect(tab.complaints).toEqual([]);
   });
@@ -256,7 +256,7 @@ describe.skipIf(noBrowser)(`fetch-event-source in Chromium${noBrowser ? ' (skipp
     await listenInPage(tab.opened, true)(product.url + kinds, group.hear, new AbortController().signal);
     await show(tab.opened, true);
     await group.make('hidden');
-    await expect.poll(group.names, { timeout: 5_000 }).toEqual(['hidden']);
+    await expect.poll(group.names).toEqual(['hidden']);
     expect(tab.complaints).toEqual([]);
   });
 

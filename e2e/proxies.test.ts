@@ -106,7 +106,7 @@ for (const name of ['nginx', 'caddy'] as const) {
         onData: (piece) => piece.includes('long') && leaving.abort(),
       });
       await expect(left).rejects.toThrow();
-      await expect.poll(() => product.provider.aborted(), { timeout: 5_000 }).toBe(before + 1);
+      await expect.poll(() => product.provider.aborted()).toBe(before + 1);
       product.provider.setAnswer(undefined);
     });
 
@@ -124,7 +124,7 @@ for (const name of ['nginx', 'caddy'] as const) {
       await pong;
       product.provider.queue({ text: `Through ${name}.` });
       socket.send('{"jsonrpc":"2.0","id":2,"method":"agent.execute","params":{"message":"hello"}}');
-      await expect.poll(() => replies[1], { timeout: 5_000 }).toMatchObject({ id: 2, result: { response: `Through ${name}.` } });
+      await expect.poll(() => replies[1]).toMatchObject({ id: 2, result: { response: `Through ${name}.` } });
       const closed = new Promise<number>((resolve) => socket.once('close', resolve));
       socket.close(1000);
       expect(await closed).toBe(1000);
@@ -143,12 +143,12 @@ for (const name of ['nginx', 'caddy'] as const) {
         },
       });
       stream.catch(() => undefined);
-      await expect.poll(() => open, { timeout: 5_000 }).toBe(true);
+      await expect.poll(() => open).toBe(true);
       for (let round = 0; round < 4; round += 1) {
         const agentId = `${name}-${round}`;
         const madeAt = performance.now();
         await product.call('agents.create', { agentId, config: {} });
-        await expect.poll(() => heard.at(-1)?.agentId, { timeout: 5_000 }).toBe(agentId);
+        await expect.poll(() => heard.at(-1)?.agentId).toBe(agentId);
         expect((heard.at(-1)?.atMs ?? 0) - madeAt).toBeLessThan(1_000);
         await new Promise((resolve) => setTimeout(resolve, 500));
       }

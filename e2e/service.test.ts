@@ -17,7 +17,7 @@ test('a service manager is told when the daemon is ready and when it stops', asy
     await writeConfig(home, { models: { discover: false } });
     const daemon = spawnDaemon({ home, port, env: { PATH: `${bin}${delimiter}${process.env['PATH'] ?? ''}`, NOTIFY_SOCKET: '/run/notify' } });
     const heard = () => readFile(told, 'utf8').catch(() => '');
-    await expect.poll(heard, { timeout: 10_000 }).toBe('READY=1 /run/notify \n');
+    await expect.poll(heard).toBe('READY=1 /run/notify \n');
     expect((await fetch(`http://127.0.0.1:${port}/health?ready`)).status).toBe(200);
     await daemon.stop();
     await expect.poll(heard).toBe('READY=1 /run/notify \nSTOPPING=1 /run/notify \n');

@@ -29,7 +29,7 @@ test('a daemon that asks for client certificates: its address, who comes in, and
   });
   const daemon = spawnDaemon({ home, port });
   try {
-    await expect.poll(() => daemon.stdout(), { timeout: 10_000 }).toContain(`\nhttps://127.0.0.1:${port}\n`);
+    await expect.poll(() => daemon.stdout()).toContain(`\nhttps://127.0.0.1:${port}\n`);
     const health = (pair: object) =>
       new Promise<number | undefined>((resolve, reject) => {
         https
@@ -58,7 +58,7 @@ test('the command from elsewhere: over https with the authority of NODE_EXTRA_CA
   await writeConfig(home, { models: { discover: false }, gateway: { tls: { certPath: 'server.crt', keyPath: 'server.key' } } });
   const daemon = spawnDaemon({ home, port });
   try {
-    await expect.poll(() => daemon.stdout(), { timeout: 10_000 }).toContain(`\nhttps://127.0.0.1:${port}\n`);
+    await expect.poll(() => daemon.stdout()).toContain(`\nhttps://127.0.0.1:${port}\n`);
     const tokenFile = join(home, 'copied-token');
     await writeFile(tokenFile, daemon.token, { mode: 0o600 });
     const args = ['call', 'system.ping', '--output', 'json', '--url', `https://localhost:${port}`, '--token-file', tokenFile];

@@ -99,7 +99,7 @@ test('events come as they happen, and those of a cut come after it', async () =>
   // Happens while nobody listens.
   await server.client.call('agents.create', { agentId: 'second' });
   await server.client.call('agents.delete', { agentId: 'first' });
-  await expect.poll(() => heard.length, { timeout: 10_000 }).toBe(3);
+  await expect.poll(() => heard.length).toBe(3);
   expect(
     heard.map((event) =>
       event.kind === 'agent:hot_added' || event.kind === 'agent:hot_removed' ? `${event.kind} ${event.payload.agentId}` : event.kind,

@@ -95,7 +95,7 @@ test('accepted work waits for an account without money, and "try now" ends the p
   expect(server.provider.served()).toBe(3);
   state.isDown = false;
   await server.client.call('providers.retry', { provider: 'mock' });
-  await expect.poll(async () => (clock.advance(1_000), states()), { timeout: 5_000 }).toEqual(ids.map(() => 'done'));
+  await expect.poll(async () => (clock.advance(1_000), states())).toEqual(ids.map(() => 'done'));
 });
 
 test('an ambiguous refusal tries the fallback models', async () => {

@@ -4,8 +4,6 @@ import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { createObeyingModel, follow, page } from './features/approvals/testing/obeying-model.ts';
 
-const patient = { timeout: 10_000 };
-
 test.each([
   ['conversation', 'one', 53],
   ['agent', '{{text}}', 20],
@@ -45,10 +43,10 @@ test.each([
       (await server.client.call('webhooks.deliveries', { limit: 100 })).deliveries.flatMap((delivery) => delivery.waiting?.kind ?? []);
 
     await hook('hook', follow(['page', {}]));
-    await expect.poll(() => model.asks.length, patient).toBe(1);
+    await expect.poll(() => model.asks.length).toBe(1);
     clock.advance(10_000);
     await Promise.all(Array.from({ length: count }, (_, n) => hook('hook', `Number ${n}.`)));
-    await expect.poll(waiting, patient).toContain(kind);
+    await expect.poll(waiting).toContain(kind);
     // Many rounds of tries.
     for (let round = 0; round < 6; round += 1) {
       clock.advance(20_000);
@@ -56,9 +54,9 @@ test.each([
     }
     // Those that wait hold no slot.
     await hook('other', 'Hello.');
-    await expect.poll(() => model.asks.some((text) => text.includes('Hello.')), patient).toBe(true);
+    await expect.poll(() => model.asks.some((text) => text.includes('Hello.'))).toBe(true);
     held.resolve();
-    await expect.poll(() => (clock.advance(15_000), work()), patient).toEqual([{ state: 'done', attempts: 1, n: count + 2 }]);
+    await expect.poll(() => (clock.advance(15_000), work())).toEqual([{ state: 'done', attempts: 1, n: count + 2 }]);
     const numbers = model.asks.flatMap((text) => /Number (\d+)\./.exec(text)?.[1] ?? []).map(Number);
     expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, n) => n));
   },

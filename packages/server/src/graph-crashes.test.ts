@@ -217,11 +217,11 @@ async function dieAt(write: number, committed: boolean, isForgetful = false) {
   const first = new Process({ write, committed });
   await using one = await begin(first, 'one', { db, clock, world });
   void one.execute().catch(() => {});
-  await expect.poll(() => (clock.advance(500), first.isDead || one.completed.length > 0), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => (clock.advance(500), first.isDead || one.completed.length > 0)).toBe(true);
   const promised = (await db.read(left, {})).graphs.length > 0;
   if (first.isDead && promised) {
     await using two = await begin(new Process(), 'two', { db, clock, world });
-    await expect.poll(async () => (clock.advance(500), (await db.read(left, {})).graphs[0]?.state), { timeout: 5_000 }).toBe('completed');
+    await expect.poll(async () => (clock.advance(500), (await db.read(left, {})).graphs[0]?.state)).toBe('completed');
     expect(two.completed.length).toBeLessThanOrEqual(1);
   }
   return { died: first.isDead, promised, found: await db.read(left, {}), starts: world.starts };
@@ -266,7 +266,7 @@ test('a graph that is stopped at any of its writes has one end and one announcem
     });
     await using one = await begin(process, 'one', { db, clock, world });
     await one.execute();
-    await expect.poll(() => (clock.advance(500), one.completed.length), { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => (clock.advance(500), one.completed.length)).toBe(1);
     const stopped = await stopping;
     // Whatever still runs of it writes nothing more.
     for (let n = 0; n < 20; n += 1) {
@@ -301,7 +301,7 @@ test('a graph that a person cancels before any of its writes is cancelled, and t
     });
     await using one = await begin(process, 'one', { db, clock, world });
     id = (await one.execute()).graphId;
-    await expect.poll(() => (clock.advance(500), one.completed.length), { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => (clock.advance(500), one.completed.length)).toBe(1);
     const { graphs, inbox, work, roots } = await db.read(left, {});
     if ((await cancelling) !== true) {
       expect(at).toBeGreaterThan(10);
@@ -332,6 +332,6 @@ test('the time of a gate runs out while no process runs it: an answer that comes
   clock.advance(121_000);
   expect(await answer()).toEqual({ answer: null, answerText: null, isNew: false });
   await using _two = await begin(new Process(), 'two', { db, clock, world });
-  await expect.poll(async () => (clock.advance(500), (await db.read(left, {})).graphs[0]?.state), { timeout: 5_000 }).toBe('failed');
+  await expect.poll(async () => (clock.advance(500), (await db.read(left, {})).graphs[0]?.state)).toBe('failed');
   expect(await answer()).toMatchObject({ answer: 'expired', isNew: false });
 });

@@ -8,7 +8,6 @@ import { createBell, createObeyingModel, follow, page } from './features/approva
 
 // What a kill leaves is the home as it is at that moment: one job is run to its end, and at each point of its wait its home is copied.
 
-const patient = { timeout: 10_000 };
 const job = 'ring';
 const points = [
   'before the request is written',
@@ -88,9 +87,9 @@ beforeAll(async () => {
   const payload = { kind: 'agent_turn', message: follow(['page', {}], ['bell', {}]) } as const;
   await server.client.call('cron.add', { name: job, schedule: { kind: 'every', everyMs: 86_400_000 * 365 }, payload });
   await server.client.call('cron.run', { jobName: job });
-  await vi.waitFor(async () => expect((await run(server))?.waiting?.kind).toBe('approval'), patient);
+  await vi.waitFor(async () => expect((await run(server))?.waiting?.kind).toBe('approval'));
   await approve(server);
-  await vi.waitFor(async () => expect((await run(server))?.status).toBe('completed'), patient);
+  await vi.waitFor(async () => expect((await run(server))?.status).toBe('completed'));
   expect([...taken]).toEqual(points);
 }, 20_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -114,11 +113,11 @@ test.each(points)('a process that is killed %s: the call is put to a person once
   await rename(copyOf(point), homeDir);
   await using server = await start(() => (rung += 1));
   if (asked) {
-    await expect.poll(() => pending(server), patient).toHaveLength(1);
-    await expect.poll(async () => (await run(server))?.waiting?.kind, patient).toBe('approval');
+    await expect.poll(() => pending(server)).toHaveLength(1);
+    await expect.poll(async () => (await run(server))?.waiting?.kind).toBe('approval');
     await approve(server);
   }
-  await expect.poll(async () => (await run(server))?.status, patient).toBe(status);
+  await expect.poll(async () => (await run(server))?.status).toBe(status);
   expect(rung).toBe(rings);
   expect(await pending(server)).toEqual([]);
   expect((await server.client.call('obs.audit.query', { actionType: 'approval.resolve' })).rows).toHaveLength(decisions);

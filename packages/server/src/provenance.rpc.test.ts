@@ -18,7 +18,6 @@ const page: Tool = {
 let server: TestServer;
 let clock: ReturnType<typeof createStepClock>;
 let results: string[] = [];
-const patient = { timeout: 15_000 };
 
 type Steps = readonly (readonly [tool: string, args: object])[];
 /** A message by which the model of these tests makes these calls, one after the other. */
@@ -55,14 +54,14 @@ const pending = async () => (await server.client.call('admin.approval.pending', 
 
 /** Resolves once a call waits for approval. */
 async function asked(): Promise<void> {
-  await expect.poll(pending, patient).not.toEqual([]);
+  await expect.poll(pending).not.toEqual([]);
 }
 
 /** Runs a job once, to its end. */
 async function job(name: string, message: string) {
   await server.client.call('cron.add', { name, schedule: { kind: 'every', everyMs: 86_400_000 }, payload: { kind: 'agent_turn', message } });
   await server.client.call('cron.run', { jobName: name });
-  await expect.poll(async () => (await server.client.call('cron.runs', { jobName: name })).runs[0]?.status, patient).toBe('completed');
+  await expect.poll(async () => (await server.client.call('cron.runs', { jobName: name })).runs[0]?.status).toBe('completed');
 }
 
 /** A turn of a person, who approves whatever it asks. */
@@ -108,7 +107,7 @@ test('a graph whose second node writes, and a sub-agent that edits, ask nobody',
       },
     ],
   });
-  await expect.poll(async () => await server.client.call('graph.status', { graphId }), patient).toMatchObject({ status: 'completed' });
+  await expect.poll(async () => await server.client.call('graph.status', { graphId })).toMatchObject({ status: 'completed' });
   expect(readFileSync(fileOf('output/graph.txt'), 'utf8')).toBe('by a graph');
   expect(readFileSync(fileOf('output/look.txt'), 'utf8')).toBe('by reference');
   const run = await server.client.call('session.spawn', {

@@ -38,7 +38,7 @@ beforeEach(() => {
   server.provider.setAnswer(() => ({ toolCalls: [{ id: `call_${crypto.randomUUID()}`, name: work.name, arguments: '{}' }] }));
 });
 
-const atWork = (count = 1) => expect.poll(() => calls.length, { timeout: 5000 }).toBe(count);
+const atWork = (count = 1) => expect.poll(() => calls.length).toBe(count);
 const asked = () => server.provider.requests.length;
 
 /** Every route that runs a turn, as its client sees it: `refusal` tells what a caller reads whose token is revoked meanwhile. */
@@ -176,14 +176,14 @@ test('agents.suspend: accepted work waits for the resume, without an attempt', a
   await turn;
   server.provider.setAnswer(() => ({ text: 'Now.' }));
   await server.client.call('agents.resume', { agentId: 'spare' });
-  await expect.poll(async () => (await deliveries()).messages.at(-1)?.content, { timeout: 15_000 }).toBe('Now.');
+  await expect.poll(async () => (await deliveries()).messages.at(-1)?.content).toBe('Now.');
 });
 
 describe.skipIf(findCommand('bwrap') === undefined)('commands in the background', () => {
   const toolCall = (name: string, args: object) => ({ toolCalls: [{ id: `call_${crypto.randomUUID()}`, name, arguments: JSON.stringify(args) }] });
   const command = toolCall('exec', { argv: ['sh', '-c', 'setsid sleep 600 & sleep 600'], background: true });
   const running = async () => (await server.client.call('background.list', {})).items;
-  const noneLeft = () => expect.poll(running, { timeout: 5000 }).toEqual([]);
+  const noneLeft = () => expect.poll(running).toEqual([]);
 
   /** A turn that starts a command and ends; gives the holder of its token. */
   async function begin(agentId = 'default') {

@@ -26,7 +26,6 @@ interface Message {
 let homeDir: string;
 let server: TestServer;
 let results: string[] = [];
-const patient = { timeout: 15_000 };
 
 function obey(body: unknown): FakeAnswer {
   const { messages } = body as { messages: Message[] };
@@ -80,7 +79,7 @@ async function turn(agentId: string, isApproved: boolean, ...steps: Steps): Prom
     if (requests.length > 0) await server.client.call('admin.approval.resolveAll', { approved: isApproved });
     return isOver;
   };
-  await expect.poll(look, patient).toBe(true);
+  await expect.poll(look).toBe(true);
   await watched;
   return asked;
 }
@@ -105,7 +104,7 @@ test('a file stays tainted when a command renames the folder around it, packs or
   // Of files that were changed less than two seconds ago a command counts as the author anyway, by the clock of the file system.
   const probe = fileOf('mover', 'documents/probe');
   const { ctimeMs } = statSync(fileOf('mover', 'data/inbox/short.txt'));
-  await expect.poll(() => (writeFileSync(probe, ''), statSync(probe).ctimeMs - ctimeMs), { ...patient, interval: 200 }).toBeGreaterThan(2050);
+  await expect.poll(() => (writeFileSync(probe, ''), statSync(probe).ctimeMs - ctimeMs), { interval: 200 }).toBeGreaterThan(2050);
 
   await turn('mover', false, exec('mv data/inbox data/archive'), ['ls', { path: '.' }]);
   for (const file of ['data/archive/short.txt', 'data/archive/long.txt']) expect(await taints('mover', read(file))).toBe(true);
@@ -130,7 +129,7 @@ test('a command that began clean is tainted from the moment on in which its work
   expect(await taints('reader', ['process', { action: 'read', id }])).toBe(false);
   await turn('reader', true, ['page', {}], ['write', { path: 'documents/x.txt', content: 'Send all bills to evil.example' }]);
   const copy = fileOf('reader', 'data/copy.txt');
-  await expect.poll(() => existsSync(copy) && readFileSync(copy, 'utf8').includes('evil'), patient).toBe(true);
+  await expect.poll(() => existsSync(copy) && readFileSync(copy, 'utf8').includes('evil')).toBe(true);
   expect(await taints('reader', read('data/copy.txt'))).toBe(true);
   expect(await taints('reader', ['process', { action: 'read', id }])).toBe(true);
   expect(await taints('reader', ['process', { action: 'kill', id }], read('data/copy.txt'))).toBe(true);
@@ -155,7 +154,7 @@ test('the fork of a conversation that read a page is tainted, and that of anothe
     const { conversationRef } = await server.client.call('agent.execute', { message, sessionKey: `ada:fork${steps.length}` });
     const { conversationRef: fork } = await server.client.call('session.fork', { conversationRef });
     const running = server.client.call('agent.execute', { message: `Please STEPS${JSON.stringify([act])}END`, conversationRef: fork });
-    if (steps.length > 0) await expect.poll(pending, patient).toHaveLength(1);
+    if (steps.length > 0) await expect.poll(pending).toHaveLength(1);
     await server.client.call('admin.approval.resolveAll', { approved: false });
     await running;
     expect(existsSync(fileOf('default', 'output/act.txt'))).toBe(steps.length === 0);

@@ -45,7 +45,7 @@ test('a heartbeat, a job and a webhook recall memories for everybody and those o
     return ['Everybody', ...Object.keys(owners)].filter((who) => sent.at(-1)?.includes(`${who} plans ${topic}`) === true);
   };
   // The clock stands still meanwhile: the time for a search is short.
-  const served = async (count: number) => expect.poll(() => provider.served(), { timeout: 10_000 }).toBe(count);
+  const served = async (count: number) => expect.poll(() => provider.served()).toBe(count);
   provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
 
   for (const [index, owner] of [ada, bob].entries()) {

@@ -55,7 +55,7 @@ class World {
     });
     await ada.call('graph.execute', { nodes: [{ node_id: 'one', task: 'node text', agent: 'spare' }] });
     this.clock.advance(1_500);
-    await expect.poll(() => this.waiting(), { timeout: 5_000 }).toBe(accepted.length);
+    await expect.poll(() => this.waiting()).toBe(accepted.length);
   }
 
   #answer(body: string) {
@@ -156,7 +156,7 @@ test('a process that is killed meanwhile: the next one waits on, and runs each o
   await open.pop()?.[Symbol.asyncDispose]();
   await world.start(homeDir);
   // A start tries some of it at once.
-  await expect.poll(() => world.waiting(), { timeout: 10_000 }).toBe(accepted.length);
+  await expect.poll(() => world.waiting()).toBe(accepted.length);
   world.isDown = false;
   await world.settle();
   expect(world.answered.toSorted()).toEqual(accepted.toSorted());
@@ -171,7 +171,7 @@ test.each([
   // A look at a time, each with an end of its own.
   for (let n = 0; n < 20; n += 1) {
     world.clock.advance(10_000);
-    await expect.poll(() => world.waiting(), { timeout: 5_000 }).toBe(accepted.length);
+    await expect.poll(() => world.waiting()).toBe(accepted.length);
   }
   await world.recover();
   await world.settle();

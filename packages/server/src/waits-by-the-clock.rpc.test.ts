@@ -8,7 +8,6 @@ import { createBell, createObeyingModel, follow, page } from './features/approva
 
 // A wait for an approval under a clock that somebody sets, while it waits or over a restart.
 
-const patient = { timeout: 10_000 };
 const yearsMs = 3 * 365 * 86_400_000;
 const hourMs = 3_600_000;
 
@@ -47,7 +46,7 @@ async function restart(setBy: number): Promise<void> {
 const delivery = async (before = 0) => (await server.client.call('webhooks.deliveries', {})).deliveries[before];
 const ask = (mapping = 'one') => server.client.call('webhooks.test', { mapping, payload: { text: follow(['page', {}], ['bell', {}]) }, run: true });
 const pending = async () => (await server.client.call('admin.approval.pending', {})).requests;
-const waits = () => expect.poll(async () => (await delivery())?.waiting?.kind, patient).toBe('approval');
+const waits = () => expect.poll(async () => (await delivery())?.waiting?.kind).toBe('approval');
 /** Lets time pass while the work waits: by minutes first, for what looks soon. */
 async function pass(hours: number): Promise<void> {
   for (const minutes of [1, 1, 1, 57, ...Array.from({ length: hours - 1 }, () => 60)]) {
@@ -77,16 +76,16 @@ test('a clock that is set forward by years ends no wait, and approvals under it 
   await pass(1);
   // What is asked under it has its time-out from then on.
   await ask('two');
-  await expect.poll(pending, patient).toHaveLength(2);
+  await expect.poll(pending).toHaveLength(2);
   const [first, second] = await pending();
   await server.client.call('admin.approval.resolve', { requestId: second?.requestId ?? '', approved: true });
-  await expect.poll(() => delivery(), patient).toMatchObject({ state: 'done' });
+  await expect.poll(() => delivery()).toMatchObject({ state: 'done' });
   expect([bells, (await delivery())?.effectsRefused]).toEqual([1, undefined]);
   await restart(-yearsMs);
-  await expect.poll(async () => (await pending()).map(({ requestId }) => requestId), patient).toEqual([first?.requestId]);
+  await expect.poll(async () => (await pending()).map(({ requestId }) => requestId)).toEqual([first?.requestId]);
   expect(claims).toBeLessThan(20);
   await server.client.call('admin.approval.resolveAll', { approved: true });
-  await expect.poll(() => delivery(1), patient).toMatchObject({ state: 'done' });
+  await expect.poll(() => delivery(1)).toMatchObject({ state: 'done' });
   expect([bells, (await delivery(1))?.effectsRefused]).toEqual([2, undefined]);
 });
 
@@ -97,7 +96,7 @@ test('under a clock that is set back by years the time-out counts the time that 
   await pass(1);
   expect(claims).toBeLessThan(10);
   clock.advance(24 * hourMs);
-  await expect.poll(() => delivery(), patient).toMatchObject({ state: 'done', effectsRefused: 1 });
+  await expect.poll(() => delivery()).toMatchObject({ state: 'done', effectsRefused: 1 });
   expect([bells, await pending()]).toEqual([0, []]);
   expect(model.results.join()).toContain('nobody approved this call of "bell" in time');
 });

@@ -5,7 +5,6 @@ import { createBell, createObeyingModel, follow, page } from './features/approva
 
 // A disk that is full from a certain write on, until there is room again.
 
-const patient = { timeout: 10_000 };
 let clock: StepClock;
 let server: TestServer;
 let bells: number;
@@ -42,7 +41,7 @@ const run = async () => (await server.client.call('cron.runs', { jobName })).run
 const begin = () => server.client.call('cron.run', { jobName });
 const pending = async () => (await server.client.call('admin.approval.pending', {})).requests;
 const approve = () => server.client.call('admin.approval.resolveAll', { approved: true });
-const waits = () => expect.poll(async () => (await run())?.waiting?.kind, patient).toBe('approval');
+const waits = () => expect.poll(async () => (await run())?.waiting?.kind).toBe('approval');
 
 /** Time passes until something holds. */
 const until = (holds: () => Promise<boolean>) =>
@@ -50,14 +49,14 @@ const until = (holds: () => Promise<boolean>) =>
     .poll(async () => {
       clock.advance(15_000);
       return holds();
-    }, patient)
+    })
     .toBe(true);
 
 /** The disk stays full for some tries, then there is room. */
 async function fillAt(isIt: typeof fillsAt, go: () => Promise<unknown>): Promise<void> {
   fillsAt = isIt;
   await go().catch(() => {});
-  await expect.poll(() => isFull, patient).toBe(true);
+  await expect.poll(() => isFull).toBe(true);
   for (let n = 0; n < 3; n += 1) {
     clock.advance(15_000);
     await pending();

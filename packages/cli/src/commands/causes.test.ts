@@ -27,7 +27,7 @@ test('runs, graphs, jobs and webhooks show why they failed, shortened to the wid
   await client.call('cron.run', { jobName: 'once' });
   await client.call('webhooks.test', { mapping: 'hook', payload: { text: 'x' }, run: true });
   for (const args of [['runs'], ['graph', 'status', graphId], ['graph', 'runs'], ['cron', 'runs', 'once'], ['webhooks', 'deliveries']]) {
-    await expect.poll(() => run(...args), { timeout: 10_000 }).toContain(sentence);
+    await expect.poll(() => run(...args)).toContain(sentence);
     const note = (await inTerminal(...args)).split('\n').find((line) => line.startsWith('    cause: '));
     expect(note).toMatch(/^ {4}cause: .*…$/);
     expect(note).toHaveLength(60);
@@ -35,7 +35,5 @@ test('runs, graphs, jobs and webhooks show why they failed, shortened to the wid
   }
   expect(await run('runs', 'show', runId)).toMatch(new RegExp(`^cause +.*${sentence}`, 'm'));
   const { runId: waits } = await client.call('session.spawn', { task: 'DOWN' });
-  await expect
-    .poll(() => run('runs', 'show', waits), { timeout: 10_000 })
-    .toMatch(new RegExp(`^waiting +waits for its model provider until .* UTC: .*${sentence}`, 'm'));
+  await expect.poll(() => run('runs', 'show', waits)).toMatch(new RegExp(`^waiting +waits for its model provider until .* UTC: .*${sentence}`, 'm'));
 });

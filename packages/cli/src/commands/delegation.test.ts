@@ -180,7 +180,7 @@ test('graph: saved, run by its name, cancelled and deleted', async () => {
   await file('again.yaml', yaml);
   expect((await run('graph', 'validate', 'again.yaml')).code).toBe(0);
   const id = idIn((await run('graph', 'run', 'Slow one', '--var', 'TOPIC=tides')).out, 'gr');
-  await expect.poll(async () => (await run('graph', 'status', id)).out, { timeout: 10_000 }).toMatch(/vote +vote +running/);
+  await expect.poll(async () => (await run('graph', 'status', id)).out).toMatch(/vote +vote +running/);
   expect((await run('graph', 'delete', id, '-y')).code).toBe(1);
   expect((await run('graph', 'cancel', id)).out).toBe(`${id} starts no further node.\n`);
   expect((await run('graph', 'delete', 'Slow one', '-y')).out).toBe('Deleted Slow one.\n');

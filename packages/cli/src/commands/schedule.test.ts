@@ -55,7 +55,7 @@ test('cron: a job is added, listed, changed, paused, resumed, run and removed', 
   expect((await run('cron', 'update', 'report', '--message', 'Say hello', '--max-errors', '2')).code).toBe(0);
   server.provider.queue({ text: 'Hello' });
   expect((await run('cron', 'run', 'report')).out).toMatch(/^Began report: ce_/);
-  await expect.poll(async () => cells((await run('cron', 'runs', 'report')).out)[1]?.[2], { timeout: 10_000 }).toBe('completed');
+  await expect.poll(async () => cells((await run('cron', 'runs', 'report')).out)[1]?.[2]).toBe('completed');
   expect(cells((await run('cron', 'runs', 'report')).out)[1]?.[1]).toBe('manual');
   expect((await run('cron', 'run', '--due')).out).toBe('Began 0 jobs that were due.\n');
   expect((await run('cron', 'update', 'report', '--clear', 'max-errors')).code).toBe(0);
@@ -160,12 +160,12 @@ test('webhooks: listed, tested with a payload, run, listed as a delivery and rep
   server.provider.queue({ text: 'Seen' }, { text: 'Seen again' });
   expect((await run('webhooks', 'test', 'build', '--from', 'payload.json', '--run')).out).toMatch(/delivery +wd_/);
   const newest = async () => cells((await run('webhooks', 'deliveries', '--mapping', 'build')).out)[1] ?? [];
-  await expect.poll(async () => (await newest())[2], { timeout: 10_000 }).toBe('done');
+  await expect.poll(async () => (await newest())[2]).toBe('done');
   const row = await newest();
   expect(row.slice(1, 6)).toEqual(['build', 'done', 'stop', '-', 'Build 7 of engine']);
   const id = row.at(-1) ?? '';
   expect((await run('webhooks', 'replay', id)).out).toMatch(new RegExp(`^Runs ${id} again as wd_\\S+\\.\\n$`));
-  await expect.poll(async () => cells((await run('webhooks', 'deliveries', '--state', 'done')).out).length, { timeout: 10_000 }).toBe(3);
+  await expect.poll(async () => cells((await run('webhooks', 'deliveries', '--state', 'done')).out).length).toBe(3);
   expect((await run('webhooks', 'deliveries', '--state', 'failed')).out).toBe('Nothing came in.\n');
   for (const args of [
     ['deliveries', '--state', 'odd'],
@@ -197,7 +197,7 @@ test('inbox: what a job delivers is listed, safe to print, and marked as read', 
   const given = ['--in', '1d', '--deliver', 'Tea\u001b[31m\ntime', '--delivery-target', JSON.stringify(target)];
   expect(await run('cron', 'add', 'tea', ...given)).toMatchObject({ code: 0, err: '' });
   expect((await run('cron', 'run', 'tea')).code).toBe(0);
-  await expect.poll(async () => (await run('inbox')).out, { timeout: 10_000 }).toContain('1 not read yet.');
+  await expect.poll(async () => (await run('inbox')).out).toContain('1 not read yet.');
   const { out } = await run('inbox', 'list', '--unread');
   expect(out).toMatch(/^\* .* UTC {2}cron {2}default {2}in_\S+\n {4}Tea\\u001b\[31m\n {4}time\n\n1 not read yet\.\n$/);
   const id = /in_\S+/.exec(out)?.[0] ?? '';

@@ -89,13 +89,13 @@ describe('bodies beyond the ceiling (B1)', () => {
     });
     await Promise.all(flushed);
     // All of it is below the ceiling and is waited for.
-    await expect.poll(() => held() - before, { timeout: 10_000 }).toBeGreaterThan(clients * 0.9 * mib);
+    await expect.poll(() => held() - before).toBeGreaterThan(clients * 0.9 * mib);
     expect(held() - before).toBeLessThan(clients * (limit + 65_536) + 2 * mib);
     // Every one of them goes on for sixteen times as much, and is dropped.
     for (const { socket } of sockets) for (let at = 0; at < 256 && socket.writable; at += 1) socket.write(chunk);
-    await expect.poll(() => sockets.every(({ answer }) => answer().startsWith('HTTP/1.1 413 ')), { timeout: 5_000 }).toBe(true);
-    await expect.poll(() => held() - before, { timeout: 5_000 }).toBeLessThan(2 * mib);
-    await expect.poll(() => sockets.every(({ socket }) => socket.destroyed), { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => sockets.every(({ answer }) => answer().startsWith('HTTP/1.1 413 '))).toBe(true);
+    await expect.poll(() => held() - before).toBeLessThan(2 * mib);
+    await expect.poll(() => sockets.every(({ socket }) => socket.destroyed)).toBe(true);
   });
 
   it('do not get past by a length that lies', async () => {
@@ -215,9 +215,9 @@ it('leaves nothing behind of 500 streams whose clients went (B13)', async () => 
   const left = (): Record<string, number> =>
     process.getActiveResourcesInfo().reduce<Record<string, number>>((counts, kind) => ({ ...counts, [kind]: (counts[kind] ?? 0) + 1 }), {});
   const settled = async (aborted: number): Promise<void> => {
-    await expect.poll(() => server.provider.aborted(), { timeout: 10_000 }).toBe(aborted);
-    await expect.poll(() => server.provider.openSockets(), { timeout: 10_000 }).toBe(0);
-    await expect.poll(async () => (await server.client.call('gateway.status', {})).turns, { timeout: 10_000 }).toEqual({ running: 0, queued: 0 });
+    await expect.poll(() => server.provider.aborted()).toBe(aborted);
+    await expect.poll(() => server.provider.openSockets()).toBe(0);
+    await expect.poll(async () => (await server.client.call('gateway.status', {})).turns).toEqual({ running: 0, queued: 0 });
   };
 
   await goAll(8);
@@ -225,8 +225,8 @@ it('leaves nothing behind of 500 streams whose clients went (B13)', async () => 
   const before = left();
   await goAll(500);
   await settled(508);
-  await expect.poll(() => left()['Timeout'] ?? 0, { timeout: 10_000 }).toBeLessThanOrEqual((before['Timeout'] ?? 0) + 2);
-  await expect.poll(() => left()['TCPSocketWrap'] ?? 0, { timeout: 10_000 }).toBeLessThanOrEqual((before['TCPSocketWrap'] ?? 0) + 2);
+  await expect.poll(() => left()['Timeout'] ?? 0).toBeLessThanOrEqual((before['Timeout'] ?? 0) + 2);
+  await expect.poll(() => left()['TCPSocketWrap'] ?? 0).toBeLessThanOrEqual((before['TCPSocketWrap'] ?? 0) + 2);
   process.off('warning', onWarning);
   // Node warns of more than ten listeners on one emitter.
   expect(warnings).toEqual([]);

@@ -137,17 +137,17 @@ describe('new files', () => {
     const before = await get(gateway.port, { agent });
     const renewed = await makeCertificate('localhost', authority);
     await writePair(dir, 'server', renewed);
-    await expect.poll(async () => (await get(gateway.port)).serial, { timeout: 5_000 }).not.toBe(before.serial);
+    await expect.poll(async () => (await get(gateway.port)).serial).not.toBe(before.serial);
     expect((await get(gateway.port, { agent })).serial).toBe(before.serial);
     const current = (await get(gateway.port)).serial;
 
     await writeFile(join(dir, 'server.crt'), good.cert);
     await expect
-      .poll(() => gateway.events.filter((event) => event.kind === 'security:warn').map((event) => JSON.stringify(event.payload)), { timeout: 5_000 })
+      .poll(() => gateway.events.filter((event) => event.kind === 'security:warn').map((event) => JSON.stringify(event.payload)))
       .toEqual([expect.stringContaining('gateway.tls.keyPath: is not the private key')]);
     expect((await get(gateway.port)).serial).toBe(current);
     await writePair(dir, 'server', good);
-    await expect.poll(async () => (await get(gateway.port)).serial, { timeout: 5_000 }).toBe(before.serial);
+    await expect.poll(async () => (await get(gateway.port)).serial).toBe(before.serial);
     agent.destroy();
   });
 

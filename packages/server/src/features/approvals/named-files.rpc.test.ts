@@ -6,7 +6,6 @@ import { calls, createCountingTools, done } from './testing/tools.ts';
 
 let server: TestServer;
 const counting = createCountingTools();
-const patient = { timeout: 15_000 };
 const answers = new Map<string, ReturnType<typeof calls>[]>();
 const inside = (name: string) => join(server.homeDir, 'workspaces/default', name);
 
@@ -42,7 +41,7 @@ async function approved(wanted: readonly (readonly [tool: string, args: object])
     answers.set(script, [calls(call)]);
     return server.client.call('agent.execute', { message: script, sessionKey: `ops:${script}` });
   });
-  await expect.poll(async () => (await server.client.call('admin.approval.pending', {})).requests.length, patient).toBe(wanted.length);
+  await expect.poll(async () => (await server.client.call('admin.approval.pending', {})).requests.length).toBe(wanted.length);
   meanwhile();
   await server.client.call('admin.approval.resolveAll', { approved: true });
   const refs = (await Promise.all(turns)).map(({ conversationRef }) => conversationRef);
@@ -86,7 +85,7 @@ test('a workspace that nobody can compare is said to be one', async () => {
   const script = `script-${(scripts += 1)}-end`;
   answers.set(script, [calls(['exec', { argv: ['mkfifo', 'data/pipe'] }]), calls(['exec', { argv: ['sh', 'data/pipe'] }])]);
   const turn = server.client.call('agent.execute', { message: script, sessionKey: `ops:${script}` });
-  await expect.poll(async () => (await server.client.call('admin.approval.pending', {})).requests.length, patient).toBe(1);
+  await expect.poll(async () => (await server.client.call('admin.approval.pending', {})).requests.length).toBe(1);
   await server.client.call('admin.approval.resolveAll', { approved: true });
   const { conversationRef } = await turn;
   const { messages } = await server.client.call('session.history', { conversationRef });

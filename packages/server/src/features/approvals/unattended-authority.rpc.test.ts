@@ -10,7 +10,6 @@ import { createBell, createObeyingModel, follow, page } from './testing/obeying-
 let bells = 0;
 const bell = createBell(() => (bells += 1));
 const model = createObeyingModel();
-const patient = { timeout: 10_000 };
 const ring = follow(['page', {}], ['bell', {}]);
 // Work of agents that are made here, so that no test changes those of another.
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
@@ -59,8 +58,8 @@ const resolve = (approved: boolean) => server.client.call('admin.approval.resolv
 
 /** Resolves with the only request once it waits, and its work does. */
 async function asked() {
-  await expect.poll(pending, patient).toHaveLength(1);
-  await expect.poll(async () => (await listed())?.waiting?.kind, patient).toBe('approval');
+  await expect.poll(pending).toHaveLength(1);
+  await expect.poll(async () => (await listed())?.waiting?.kind).toBe('approval');
   const [request] = await pending();
   if (request === undefined) throw new Error('nothing waits');
   return request;
@@ -70,7 +69,7 @@ async function asked() {
 const listed = async () => (await server.client.call('run.list', { state: 'active' })).runs[0];
 /** After a stop nobody can approve any more, under the id of before neither. */
 async function undecidable(requestId: string): Promise<void> {
-  await expect.poll(pending, patient).toEqual([]);
+  await expect.poll(pending).toEqual([]);
   await expect(server.client.call('admin.approval.resolve', { requestId, approved: true })).rejects.toMatchObject({
     code: expect.stringMatching(/conflict|not_found/) as unknown,
   });
@@ -96,7 +95,7 @@ test('lease.revoke ends a sub-agent that waits: its call is not run, and neither
   await server.client.call('lease.revoke', { rootRunId });
   await undecidable(requestId);
   const status = () => server.client.call('session.run_status', { runId });
-  await expect.poll(async () => (await status()).status, patient).toBe('failed');
+  await expect.poll(async () => (await status()).status).toBe('failed');
   for (const filePath of ['ask/a.txt', 'b.txt'])
     await expect(server.client.call('workspace.readFile', { agentId: 'default', filePath })).rejects.toMatchObject({ code: 'not_found' });
 });
@@ -107,7 +106,7 @@ test('agents.delete ends what waits for its agent, and its owner is told once', 
   const { requestId } = await asked();
   await server.client.call('agents.delete', { agentId });
   await undecidable(requestId);
-  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status, patient).toBe('failed');
+  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status).toBe('failed');
 
   await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: ring }, run: true });
   const hooked = await asked();
@@ -115,7 +114,7 @@ test('agents.delete ends what waits for its agent, and its owner is told once', 
   await undecidable(hooked.requestId);
   const delivery = async () => (await server.client.call('webhooks.deliveries', {})).deliveries[0]?.state;
   // Whether there is an agent by then is looked at again a few times.
-  await expect.poll(async () => (clock.advance(60_000), await delivery()), patient).toBe('failed');
+  await expect.poll(async () => (clock.advance(60_000), await delivery())).toBe('failed');
   expect(bells).toBe(0);
   const alerts = (await server.client.call('inbox.list', {})).messages.filter(({ source, agentId: of }) => source === 'webhook' && of === 'hooked');
   expect(alerts).toHaveLength(1);
@@ -128,7 +127,7 @@ test('a budget that is used up meanwhile ends the run after its approved call, a
   await server.client.call('agents.update', { agentId, config: { budgets: { perDayTokens: 1 } } });
   const served = server.provider.served();
   await resolve(true);
-  await expect.poll(run, patient).toMatchObject({ status: 'failed', errorKind: 'budget' });
+  await expect.poll(run).toMatchObject({ status: 'failed', errorKind: 'budget' });
   expect([bells, server.provider.served() - served]).toEqual([1, 0]);
 });
 
@@ -158,7 +157,7 @@ test('to the token of other agents a request that waits is not there; one withou
   await expect(unscoped.call('admin.approval.resolve', { requestId, approved: true })).rejects.toMatchObject({ code: 'insufficient_scope' });
   expect(bells).toBe(0);
   await resolve(true);
-  await expect.poll(run, patient).toMatchObject({ status: 'completed' });
+  await expect.poll(run).toMatchObject({ status: 'completed' });
   expect(bells).toBe(1);
 });
 
@@ -167,7 +166,7 @@ test('lease.revoke of a job that waits ends its run', async () => {
   const { requestId } = await asked();
   await server.client.call('lease.revoke', { rootRunId: (await listed())?.rootRunId ?? '' });
   await undecidable(requestId);
-  await expect.poll(run, patient).toMatchObject({ status: 'aborted', reason: 'The run was stopped' });
+  await expect.poll(run).toMatchObject({ status: 'aborted', reason: 'The run was stopped' });
   expect(bells).toBe(0);
 });
 
@@ -177,13 +176,13 @@ test('a run whose agent was suspended while it waited ends with the token of its
   await asked();
   const ada = await server.as(['*']);
   const { runId } = await ada.call('session.spawn', { agent: agentId, task: follow(['write', { path: 'ask/a.txt', content: 'x' }]) });
-  await expect.poll(pending, patient).toHaveLength(2);
+  await expect.poll(pending).toHaveLength(2);
   await server.client.call('agents.suspend', { agentId });
-  await expect.poll(pending, patient).toEqual([]);
+  await expect.poll(pending).toEqual([]);
   await server.client.call('tokens.revoke', { id: ada.tokenId });
-  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status, patient).toBe('failed');
+  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status).toBe('failed');
   await server.client.call('agents.delete', { agentId });
-  await expect.poll(listed, patient).toBeUndefined();
+  await expect.poll(listed).toBeUndefined();
   expect(bells).toBe(0);
 });
 
@@ -194,14 +193,14 @@ test.each(['', ', also after a restart'])('run.kill ends a run whose agent was s
   const rootRunId = (await listed())?.rootRunId ?? '';
   await server.client.call('agents.suspend', { agentId });
   await undecidable(requestId);
-  await expect.poll(run, patient).toMatchObject({ waiting: { kind: 'agent' } });
+  await expect.poll(run).toMatchObject({ waiting: { kind: 'agent' } });
   if (restart !== '') {
     await server[Symbol.asyncDispose]();
     await open();
   }
   expect(await listed()).toMatchObject({ rootRunId, agentId });
   expect(await server.client.call('run.kill', { rootRunId })).toEqual({ killed: 2 });
-  await expect.poll(run, patient).toMatchObject({ status: 'aborted' });
+  await expect.poll(run).toMatchObject({ status: 'aborted' });
   expect(await listed()).toBeUndefined();
   const served = server.provider.served();
   await server.client.call('agents.resume', { agentId });
@@ -217,14 +216,14 @@ test('a job that waited for an approval keeps its trigger, and what came due mea
   await asked();
   clock.advance(2 * hourMs + 600_000);
   await resolve(true);
-  await expect.poll(async () => (await runs()).at(-1), patient).toMatchObject({ trigger: 'scheduled', status: 'completed' });
+  await expect.poll(async () => (await runs()).at(-1)).toMatchObject({ trigger: 'scheduled', status: 'completed' });
   expect(bells).toBe(1);
   const next = async () => (await runs()).map(({ trigger, status }) => [trigger, status].join(' '));
-  await expect.poll(async () => (clock.advance(1_000), await next()), patient).toHaveLength(3);
+  await expect.poll(async () => (clock.advance(1_000), await next())).toHaveLength(3);
   await asked();
   expect(await next()).toEqual(['catchup dispatched', 'catchup skipped', 'scheduled completed']);
   await resolve(false);
-  await expect.poll(async () => (await next())[0], patient).toBe('catchup completed');
+  await expect.poll(async () => (await next())[0]).toBe('catchup completed');
   expect(bells).toBe(1);
 });
 
@@ -237,10 +236,10 @@ test('approvals.unattended: refuse, set meanwhile, leaves what waits to be decid
   const since = clock.now();
   clock.step(-600_000);
   clock.advance(60_000);
-  await expect.poll(async () => ((await run())?.waiting?.sinceMs ?? since) < since, patient).toBe(true);
+  await expect.poll(async () => ((await run())?.waiting?.sinceMs ?? since) < since).toBe(true);
   expect(await pending()).toHaveLength(1);
   await resolve(true);
-  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 1 });
   expect(bells).toBe(1);
   expect(model.results.at(-1)).toContain('approvals.unattended: refuse');
 });

@@ -6,7 +6,6 @@ import { createObeyingModel, follow, page } from './testing/obeying-model.ts';
 
 // Waits for approvals that meet a reset at the worst moment, and full places.
 
-const patient = { timeout: 10_000 };
 let clock: StepClock;
 let server: TestServer;
 let built = 0;
@@ -57,10 +56,10 @@ test.each(['session.reset', 'session.delete'] as const)(
       payload: { text: follow(['page', {}], ['build', {}]) },
       run: true,
     });
-    await expect.poll(() => ended !== undefined, patient).toBe(true);
+    await expect.poll(() => ended !== undefined).toBe(true);
     await ended;
     const state = async () => (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === deliveryId)?.state;
-    await expect.poll(async () => (clock.advance(1_000), state()), patient).not.toBe('accepted');
+    await expect.poll(async () => (clock.advance(1_000), state())).not.toBe('accepted');
     expect(await pending()).toEqual([]);
     expect(built).toBe(0);
     asReading = () => {};
@@ -73,14 +72,14 @@ test('a sub-agent that is approved while its place is taken runs, however long i
   const spawn = (task: string) => server.client.call('session.spawn', { task });
   const status = async (runId: string) => (await server.client.call('session.run_status', { runId })).status;
   const { runId } = await spawn(follow(['write', { path: 'ask/a.txt', content: 'x' }]));
-  await expect.poll(pending, patient).toHaveLength(1);
+  await expect.poll(pending).toHaveLength(1);
   const other = await spawn('Stay');
-  await expect.poll(() => status(other.runId), patient).toBe('running');
+  await expect.poll(() => status(other.runId)).toBe('running');
   await approve();
   for (let n = 0; n < 6; n += 1) {
     clock.advance(5_000);
     expect(await status(runId)).toBe('running');
   }
   await server.client.call('subagent.kill', { target: other.runId });
-  await expect.poll(() => status(runId), patient).toBe('completed');
+  await expect.poll(() => status(runId)).toBe('completed');
 });

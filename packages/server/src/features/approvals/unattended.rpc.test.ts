@@ -9,7 +9,6 @@ import { type Call, createBell, createObeyingModel, follow, page } from './testi
 let bells = 0;
 const bell = createBell(() => (bells += 1));
 const model = createObeyingModel();
-const patient = { timeout: 10_000 };
 
 let server: TestServer;
 let clock: StepClock;
@@ -58,7 +57,7 @@ const resolve = async (approved: boolean) => server.client.call('admin.approval.
 
 /** Resolves once this many calls wait for approval, with the first. */
 async function asked(count = 1) {
-  await expect.poll(pending, patient).toHaveLength(count);
+  await expect.poll(pending).toHaveLength(count);
   const [request] = await pending();
   if (request === undefined) throw new Error('nothing waits');
   return request;
@@ -82,7 +81,7 @@ test('the call of a job waits for a person, holds nothing meanwhile, and runs on
   const first = await asked();
   expect(first).toMatchObject({ toolName: 'bell', origin: 'cron', timeoutMs: 86_400_000 });
   await expect
-    .poll(run, patient)
+    .poll(run)
     .toMatchObject({ status: 'dispatched', waiting: { kind: 'approval', approvalId: first.requestId, untilMs: first.expiresAt } });
   const [listed] = (await server.client.call('run.list', {})).runs;
   expect(listed).toMatchObject({ origin: 'cron', waiting: { approvalId: first.requestId } });
@@ -95,7 +94,7 @@ test('the call of a job waits for a person, holds nothing meanwhile, and runs on
   expect(second).toMatchObject({ toolName: 'write' });
   expect(bells).toBe(1);
   await resolve(true);
-  await expect.poll(run, patient).toMatchObject({ status: 'completed' });
+  await expect.poll(run).toMatchObject({ status: 'completed' });
   expect(readFileSync(fileOf('a.txt'), 'utf8')).toBe('written');
   expect(bells).toBe(1);
   expect((await run())?.waiting).toBeUndefined();
@@ -107,7 +106,7 @@ test('denied or decided by nobody in time, a job continues without the call and 
   await resolve(false);
   await asked();
   clock.advance(86_400_000);
-  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 2 });
+  await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 2 });
   expect(bells).toBe(0);
   expect(existsSync(fileOf('never.txt'))).toBe(false);
   const told = (await server.client.call('inbox.list', {})).messages.map(({ text }) => text);
@@ -117,7 +116,7 @@ test('denied or decided by nobody in time, a job continues without the call and 
 
 test('an agent that may not wait is refused the call, which its runs say', async () => {
   const run = await startJob(follow(['page', {}], write()), 'refusing');
-  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 1 });
   expect(model.results.at(-1)).toContain('approvals.unattended: refuse');
   const { runId } = await server.client.call('session.spawn', { agent: 'refusing', task: follow(write('ask/a.txt')) });
   const { results: ends } = await server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 });
@@ -134,9 +133,9 @@ test('a wait survives restarts, and what ran before it does not run again', asyn
   await server[Symbol.asyncDispose]();
   await open();
   expect(await asked()).toMatchObject({ toolName: 'write' });
-  await expect.poll(run, patient).toMatchObject({ waiting: { kind: 'approval' } });
+  await expect.poll(run).toMatchObject({ waiting: { kind: 'approval' } });
   await resolve(true);
-  await expect.poll(run, patient).toMatchObject({ status: 'completed' });
+  await expect.poll(run).toMatchObject({ status: 'completed' });
   expect(bells).toBe(1);
   expect(readFileSync(fileOf('b.txt'), 'utf8')).toBe('written');
   expect(await run()).not.toHaveProperty('effectsRefused');
@@ -149,7 +148,7 @@ test('a wait survives restarts, and what ran before it does not run again', asyn
   // A daemon that was off for more than a day doubts the clock.
   clock.advance(80_000_000);
   await open();
-  await expect.poll(late, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  await expect.poll(late).toMatchObject({ status: 'completed', effectsRefused: 1 });
   expect(bells).toBe(1);
 });
 
@@ -159,7 +158,7 @@ test('messages to a conversation whose run waits are run after it', async () => 
   const send = (message: string) => server.client.call('agent.execute', { message, conversationRef });
   model.asks = [];
   const first = send('first');
-  await expect.poll(async () => (await server.client.call('session.status', { conversationRef })).queued, patient).toBe(1);
+  await expect.poll(async () => (await server.client.call('session.status', { conversationRef })).queued).toBe(1);
   const second = send('second');
   expect(model.asks).toEqual([]);
   await resolve(true);
@@ -172,14 +171,14 @@ test('a sub-agent that waits gives its place to others, and its clock stands sti
   const waits = await spawn(follow(write('ask/a.txt')));
   const { requestId } = await asked();
   const status = () => server.client.call('session.run_status', { runId: waits.runId });
-  await expect.poll(status, patient).toMatchObject({ status: 'running', waiting: { kind: 'approval', approvalId: requestId } });
+  await expect.poll(status).toMatchObject({ status: 'running', waiting: { kind: 'approval', approvalId: requestId } });
   const [listed] = (await server.client.call('run.list', {})).runs;
   expect(listed).toMatchObject({ rootRunId: waits.rootRunId, waiting: { approvalId: requestId } });
   clock.advance(12 * 3_600_000);
   const other = await spawn(follow());
   await server.client.call('subagent.wait', { runIds: [other.runId], timeoutMs: 10_000 });
   await resolve(true);
-  await expect.poll(status, patient).toMatchObject({ status: 'completed' });
+  await expect.poll(status).toMatchObject({ status: 'completed' });
   expect(readFileSync(fileOf('ask/a.txt'), 'utf8')).toBe('written');
 });
 
@@ -190,10 +189,10 @@ test('a node of a graph waits without using up its time or that of the graph', a
   });
   const { requestId } = await asked();
   const graph = () => server.client.call('graph.status', { graphId });
-  await expect.poll(graph, patient).toMatchObject({ status: 'running', nodes: { ring: { waiting: { kind: 'approval', approvalId: requestId } } } });
+  await expect.poll(graph).toMatchObject({ status: 'running', nodes: { ring: { waiting: { kind: 'approval', approvalId: requestId } } } });
   clock.advance(12 * 3_600_000);
   await resolve(false);
-  await expect.poll(graph, patient).toMatchObject({ status: 'completed', nodes: { ring: { effectsRefused: 1 } } });
+  await expect.poll(graph).toMatchObject({ status: 'completed', nodes: { ring: { effectsRefused: 1 } } });
   expect(bells).toBe(0);
 });
 
@@ -204,9 +203,9 @@ test('a file that changes while its call waits makes another call of it, which i
   const first = await asked();
   await put('boo');
   await resolve(true);
-  await expect.poll(async () => (await pending()).map(({ digest }) => digest === first.digest), patient).toEqual([false]);
+  await expect.poll(async () => (await pending()).map(({ digest }) => digest === first.digest)).toEqual([false]);
   await resolve(false);
-  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 1 });
   expect(bells).toBe(0);
 });
 
@@ -218,16 +217,16 @@ test('a denial holds after a change of a file too, and nobody is asked for ever 
   await asked();
   await change();
   await resolve(false);
-  await expect.poll(denied, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  await expect.poll(denied).toMatchObject({ status: 'completed', effectsRefused: 1 });
 
   const run = await startJob(follow(['page', {}], ['bell', { song: 'song.txt' }]));
   for (let round = 0, before = ''; round < 3; round += 1) {
-    await expect.poll(async () => (await pending()).map(({ requestId }) => requestId === before), patient).toEqual([false]);
+    await expect.poll(async () => (await pending()).map(({ requestId }) => requestId === before)).toEqual([false]);
     before = (await asked()).requestId;
     await change();
     await resolve(true);
   }
-  await expect.poll(run, patient).toMatchObject({ status: 'completed', effectsRefused: 1 });
+  await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 1 });
   expect(model.results.join('\n')).toContain('was changed while the call waited for its approval, again and again');
   expect(bells).toBe(0);
 });
@@ -246,16 +245,16 @@ test.each(stops)('%s ends the wait of a job as denied, and leaves its conversati
   const { conversationRef } = await asked();
   const root = (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined);
   await stop({ agentId: 'worker', conversationRef, rootRunId: root?.rootRunId ?? '' });
-  await expect.poll(pending, patient).toEqual([]);
+  await expect.poll(pending).toEqual([]);
   if (name === 'agents.suspend') {
-    await expect.poll(run, patient).toMatchObject({ waiting: { kind: 'agent' } });
+    await expect.poll(run).toMatchObject({ waiting: { kind: 'agent' } });
     await server.client.call('agents.resume', { agentId: 'worker' });
   }
   await expect
     .poll(async () => {
       clock.advance(1000);
       return run();
-    }, patient)
+    })
     .toMatchObject(name === 'agents.suspend' || name === 'session.reset' ? { status: 'completed', effectsRefused: 1 } : { status: 'aborted' });
   expect(bells).toBe(0);
   expect((await server.client.call('run.list', {})).runs.filter(({ waiting }) => waiting !== undefined)).toEqual([]);
@@ -268,7 +267,7 @@ test('killing a sub-agent or its root ends its wait with it', async () => {
     const { runId, rootRunId } = await server.client.call('session.spawn', { task: follow(write('ask/never.txt')) });
     await asked();
     await (kill === 'run.kill' ? server.client.call(kill, { rootRunId }) : server.client.call(kill, { target: runId }));
-    await expect.poll(pending, patient).toEqual([]);
+    await expect.poll(pending).toEqual([]);
     expect(await server.client.call('session.run_status', { runId })).toMatchObject({ status: 'failed', completion: { endReason: 'killed' } });
   }
   expect(existsSync(fileOf('ask/never.txt'))).toBe(false);
@@ -279,8 +278,8 @@ test('the wait of a revoked token ends, and its work does not continue', async (
   const { runId } = await ada.call('session.spawn', { task: follow(write('ask/never.txt')) });
   await asked();
   await server.client.call('tokens.revoke', { id: ada.tokenId });
-  await expect.poll(pending, patient).toEqual([]);
-  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status, patient).toBe('failed');
+  await expect.poll(pending).toEqual([]);
+  await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status).toBe('failed');
   expect(existsSync(fileOf('ask/never.txt'))).toBe(false);
 });
 
@@ -288,9 +287,9 @@ test('webhooks and beats wait likewise, and a job that is removed leaves nothing
   const { deliveryId } = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
   const { requestId } = await asked();
   const delivery = async () => (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === deliveryId);
-  await expect.poll(delivery, patient).toMatchObject({ waiting: { kind: 'approval', approvalId: requestId } });
+  await expect.poll(delivery).toMatchObject({ waiting: { kind: 'approval', approvalId: requestId } });
   await resolve(false);
-  await expect.poll(delivery, patient).toMatchObject({ state: 'done', effectsRefused: 1 });
+  await expect.poll(delivery).toMatchObject({ state: 'done', effectsRefused: 1 });
 
   await server.client.call('workspace.writeFile', { agentId: 'beating', filePath: 'HEARTBEAT.md', content: `- ${follow(['page', {}], ring)}` });
   await server.client.call('heartbeat.trigger', { agentId: 'beating' });
@@ -298,19 +297,19 @@ test('webhooks and beats wait likewise, and a job that is removed leaves nothing
     .poll(async () => {
       clock.advance(1000);
       return (await pending())[0]?.origin;
-    }, patient)
+    })
     .toBe('heartbeat');
   await server.client.call('workspace.writeFile', { agentId: 'beating', filePath: 'HEARTBEAT.md', content: '' });
   await resolve(true);
-  await expect.poll(() => bells, patient).toBe(1);
-  await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active'), patient).toEqual([]);
+  await expect.poll(() => bells).toBe(1);
+  await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active')).toEqual([]);
 
   await startJob(follow(['page', {}], ring));
   await asked();
-  await expect.poll(async () => (await server.client.call('run.list', {})).runs[0]?.waiting?.kind, patient).toBe('approval');
+  await expect.poll(async () => (await server.client.call('run.list', {})).runs[0]?.waiting?.kind).toBe('approval');
   await server.client.call('cron.remove', { jobName: `job ${jobs}` });
-  await expect.poll(pending, patient).toEqual([]);
-  await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active'), patient).toEqual([]);
+  await expect.poll(pending).toEqual([]);
+  await expect.poll(async () => (await server.client.call('run.list', {})).runs.filter(({ state }) => state === 'active')).toEqual([]);
   expect(bells).toBe(1);
 });
 
@@ -328,11 +327,11 @@ test('deliveries that queue behind a run that waits hold no place, and each runs
     clock.advance(5000);
     return new Map((await server.client.call('webhooks.deliveries', { limit: 100 })).deliveries.map((one) => [one.deliveryId, one]));
   };
-  await expect.poll(async () => (await states()).get(other ?? '')?.state, patient).toBe('done');
-  await expect.poll(async () => (await states()).get(behind[0] ?? '')?.waiting?.kind, patient).toBe('conversation');
+  await expect.poll(async () => (await states()).get(other ?? '')?.state).toBe('done');
+  await expect.poll(async () => (await states()).get(behind[0] ?? '')?.waiting?.kind).toBe('conversation');
   model.asks = [];
   await resolve(true);
-  await expect.poll(async () => [...(await states()).values()].filter(({ state }) => state !== 'done'), patient).toEqual([]);
+  await expect.poll(async () => [...(await states()).values()].filter(({ state }) => state !== 'done')).toEqual([]);
   const numbers = model.asks.flatMap((text) => /Number (\d+)\./.exec(text)?.[1] ?? []).map(Number);
   expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 70 }, (_, n) => n));
   expect(bells).toBe(1);
@@ -345,19 +344,19 @@ test('what is approved as its run is stopped is used by no other run, and leaves
   await Promise.all([resolve(true), server.client.call('run.kill', { rootRunId: root?.rootRunId ?? '' })]);
   const state = async (id = deliveryId) =>
     (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === id)?.state;
-  await expect.poll(() => state(), patient).not.toBe('accepted');
+  await expect.poll(() => state()).not.toBe('accepted');
   const rung = bells;
   clock.advance(2 * 86_400_000);
   const second = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
   await asked();
   expect(bells).toBe(rung);
   await resolve(false);
-  await expect.poll(() => state(second.deliveryId), patient).toBe('done');
+  await expect.poll(() => state(second.deliveryId)).toBe('done');
 
   const run = await server.client.call('session.spawn', { task: follow(write('ask/killed.txt')) });
   await asked();
   await Promise.all([resolve(true), server.client.call('subagent.kill', { target: run.runId }).catch(() => {})]);
-  await expect.poll(async () => (await server.client.call('session.run_status', { runId: run.runId })).status, patient).not.toBe('running');
+  await expect.poll(async () => (await server.client.call('session.run_status', { runId: run.runId })).status).not.toBe('running');
   await server.client.call('session.reset', { conversationRef: run.conversationRef });
 
   // At the moment of an approval, too, a deletion does not wait for the next one.
@@ -368,5 +367,5 @@ test('what is approved as its run is stopped is used by no other run, and leaves
   });
   await asked();
   await Promise.all([resolve(true), server.client.call('session.delete', { conversationRef })]);
-  await expect.poll(pending, patient).toEqual([]);
+  await expect.poll(pending).toEqual([]);
 });

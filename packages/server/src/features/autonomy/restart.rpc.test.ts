@@ -19,7 +19,7 @@ test('a stop of the daemon forgets nothing of what a request spent, and the next
       });
       if (isFirst) {
         await server.client.call('agent.execute', { message: 'Go.' });
-        await expect.poll(() => over.length, { timeout: 10_000 }).toBe(1);
+        await expect.poll(() => over.length).toBe(1);
       } else {
         const { totals } = await server.client.call('usage.report', { groupBy: ['agent'] });
         const { runs } = await server.client.call('run.list', {});

@@ -39,7 +39,7 @@ async function start(autonomy: NonNullable<TestServerOptions['config']>['autonom
   }));
   const spawn = () => server.client.call('session.spawn', { task: 'Look', toolGroups: ['mcp'] });
   const ended = async (runId: string) => {
-    await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status, { timeout: 5000 }).toBe('failed');
+    await expect.poll(async () => (await server.client.call('session.run_status', { runId })).status).toBe('failed');
     const status = await server.client.call('session.run_status', { runId });
     return 'completion' in status ? status.completion : undefined;
   };

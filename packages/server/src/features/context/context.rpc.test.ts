@@ -226,14 +226,11 @@ describe('the context of a conversation', () => {
     let ref = '';
     for (let index = 0; index < 20; index += 1) ({ conversationRef: ref } = await say(longMessage(index)));
     await expect
-      .poll(
-        async () => {
-          clock.advance(200_000);
-          await say('again');
-          return (await modelsOf(ref)).some((model) => model.startsWith('small/'));
-        },
-        { timeout: 15_000 },
-      )
+      .poll(async () => {
+        clock.advance(200_000);
+        await say('again');
+        return (await modelsOf(ref)).some((model) => model.startsWith('small/'));
+      })
       .toBe(true);
     expect((await modelsOf(ref))[0]).toBe('truncation');
     expect(summaries.filter((request) => JSON.stringify(request.body).includes('Message 0:')).length).toBeGreaterThanOrEqual(3);

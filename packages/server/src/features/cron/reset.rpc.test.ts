@@ -139,7 +139,7 @@ test.each(['ledger', 'all'] as const)('a reset of %s that waits for a job takes 
     target === 'ledger' ? early : call('cron.reset', { target, expectedDigests: target === 'all' ? seen : { store: seen.store }, confirmed: true });
   let result: Awaited<typeof early> | undefined;
   void waiting.then((given) => (result = given));
-  await expect.poll(() => (server.clock.advance(500), result), { timeout: 5_000 }).toMatchObject({ state: 'active', reactivated: true });
+  await expect.poll(() => (server.clock.advance(500), result)).toMatchObject({ state: 'active', reactivated: true });
   expect((await call('cron.status', {})).jobCount).toBe(target === 'ledger' ? 2 : 0);
 });
 

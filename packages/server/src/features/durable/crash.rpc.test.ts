@@ -67,7 +67,7 @@ test('a turn that a stop interrupts goes on with the next start, and pays for ea
   }
   await using server = await start();
   server.provider.setAnswer(() => ({ text: 'Reported.', usage: { input: 70, output: 7 } }));
-  await expect.poll(() => statusOf(server, 'report'), { timeout: 5_000 }).toBe('completed');
+  await expect.poll(() => statusOf(server, 'report')).toBe('completed');
   expect(server.provider.requests.filter(({ path }) => path.endsWith('/chat/completions'))).toHaveLength(1);
   const { sessions } = await server.client.call('session.list', {});
   const [conversation] = sessions;
@@ -91,7 +91,7 @@ test('a turn that is stopped inside a tool that runs once is marked unknown, and
   }
   await using server = await start();
   const audited = server.heard('audit:event');
-  await expect.poll(() => statusOf(server, 'charge'), { timeout: 5_000 }).toBe('unknown');
+  await expect.poll(() => statusOf(server, 'charge')).toBe('unknown');
   expect(started).toBe(1);
   expect(server.provider.served()).toBe(0);
   const { sessions } = await server.client.call('session.list', {});
@@ -117,13 +117,13 @@ test.each([
     queueSystemEvent(homeDir, { agentId: 'scout', text: 'An order came.', atMs: Date.now() });
     server.provider.setAnswer(() => ({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }));
     await server.client.call('heartbeat.trigger', { agentId: 'scout' });
-    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => started).toBe(1);
   }
   // While the daemon runs, both would abort the turn.
   rows(change);
   await using server = await start();
   const states = () => rows(`SELECT state FROM work_item WHERE kind = 'heartbeat'`);
-  await expect.poll(states, { timeout: 5_000 }).toEqual([{ state: 'unknown' }]);
+  await expect.poll(states).toEqual([{ state: 'unknown' }]);
   expect(rows('SELECT state, reserved_nano FROM turn')).toEqual([{ state: 'unknown', reserved_nano: null }]);
   expect(rows('SELECT * FROM turn_intent')).toEqual([]);
   expect(rows('SELECT * FROM heartbeat_event')).toEqual([]);
@@ -144,12 +144,12 @@ test('a run of a job that a stop cut off inside a tool that runs once is unknown
     });
     server.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] });
     await server.client.call('cron.run', { jobName: 'charge', agentId: 'scout' });
-    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => started).toBe(1);
   }
   rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
   await using server = await start();
   await expect
-    .poll(async () => (await server.client.call('cron.runs', { jobName: 'charge', agentId: 'scout' })).runs[0], { timeout: 5_000 })
+    .poll(async () => (await server.client.call('cron.runs', { jobName: 'charge', agentId: 'scout' })).runs[0])
     .toMatchObject({ status: 'unknown', errorKind: 'owner_lost' });
   expect(rows(`SELECT state FROM work_item WHERE kind = 'cron'`)).toEqual([{ state: 'unknown' }]);
   expect(started).toBe(1);
@@ -175,11 +175,11 @@ test('a webhook whose mapping is removed after a stop cut its turn off inside a 
       body: '{"order":1}',
     });
     expect(response.status).toBe(200);
-    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => started).toBe(1);
   }
   await using server = await withHook([]);
   await expect
-    .poll(() => rows(`SELECT state, error_kind FROM work_item WHERE kind = 'webhook'`), { timeout: 5_000 })
+    .poll(() => rows(`SELECT state, error_kind FROM work_item WHERE kind = 'webhook'`))
     .toEqual([{ state: 'unknown', error_kind: 'unknown' }]);
   expect((await server.client.call('obs.audit.query', { actionType: 'turn.unknown' })).rows).toHaveLength(1);
   expect(started).toBe(1);
@@ -191,13 +191,11 @@ test('a sub-agent that a stop cut off inside a tool that runs once is unknown al
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } });
     server.provider.setAnswer(() => ({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }));
     await server.client.call('graph.execute', { nodes: [{ node_id: 'pay', task: 'Charge', agent: 'scout' }] });
-    await expect.poll(() => started, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => started).toBe(1);
   }
   rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
   await using server = await start();
-  await expect
-    .poll(() => rows('SELECT state, error_kind FROM sub_agent_run'), { timeout: 5_000 })
-    .toEqual([{ state: 'failed', error_kind: 'unknown' }]);
+  await expect.poll(() => rows('SELECT state, error_kind FROM sub_agent_run')).toEqual([{ state: 'failed', error_kind: 'unknown' }]);
   expect(rows(`SELECT state FROM work_item WHERE kind = 'subagent'`)).toEqual([{ state: 'unknown' }]);
   expect(rows('SELECT state FROM turn')).toEqual([{ state: 'unknown' }]);
   expect(rows('SELECT * FROM turn_intent')).toEqual([]);

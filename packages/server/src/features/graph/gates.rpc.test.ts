@@ -321,7 +321,7 @@ test('when the model refuses to tell the conversation, its owner is told after s
   });
   await server.ended(graphId);
   const inbox = async () => (await server.client.call('inbox.list', {})).messages;
-  await expect.poll(async () => (server.clock.advance(5_000), (await inbox()).length), { timeout: 10_000 }).toBe(1);
+  await expect.poll(async () => (server.clock.advance(5_000), (await inbox()).length)).toBe(1);
   expect(await inbox()).toMatchObject([{ source: 'graph', text: expect.stringContaining('RESULT') }]);
   expect((await server.client.call('session.history', { conversationRef: ref })).messages).toHaveLength(2);
 });

@@ -104,7 +104,7 @@ test('outputs leave memory after a while and are read from the database then; th
   server.clock.advance(7 * 24 * 3_600_000);
   // What ended a week ago goes with one of the next looks.
   const isKept = async () => (server.clock.advance(3_600_000), (await server.client.call('graph.runs', {})).total);
-  await expect.poll(isKept, { timeout: 5_000 }).toBe(0);
+  await expect.poll(isKept).toBe(0);
 });
 
 test('what cannot run is refused with every field that is wrong, and nothing is stored', async () => {
@@ -314,7 +314,7 @@ test('a hundred graphs run at once, eighty of one owner, and no more', async () 
   await expect(begin(stranger)).rejects.toMatchObject({ code: 'rate_limited', message: '100 graphs run already, which is the limit' });
   // An admin sees those of all.
   const asked = async (by = server.client) => (await by.call('inbox.list', { limit: 100 })).messages.length;
-  await expect.poll(async () => (server.clock.advance(1), [await asked(), await asked(stranger)]), { timeout: 10_000 }).toEqual([100, 20]);
+  await expect.poll(async () => (server.clock.advance(1), [await asked(), await asked(stranger)])).toEqual([100, 20]);
   for (const [by, ended] of [
     [server.client, begun[0]],
     [stranger, theirs[0]],

@@ -44,14 +44,14 @@ async function nextBeat(agentId = 'default') {
   const ended = server.heard('scheduler:heartbeat_wake_terminal');
   const { nextDueAtMs } = await stateOf(agentId);
   clock.advance((nextDueAtMs ?? Number.NaN) - clock.now());
-  await expect.poll(() => ended.filter((event) => event.agentId === agentId).length, { timeout: 5_000 }).toBe(1);
+  await expect.poll(() => ended.filter((event) => event.agentId === agentId).length).toBe(1);
   return ended.find((event) => event.agentId === agentId);
 }
 async function trigger(agentId = 'default') {
   const ended = server.heard('scheduler:heartbeat_wake_terminal');
   const { admission } = await server.client.call('heartbeat.trigger', { agentId });
   clock.advance(250);
-  await expect.poll(() => ended.some(({ correlationId }) => correlationId === admission.correlationId), { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => ended.some(({ correlationId }) => correlationId === admission.correlationId)).toBe(true);
   return ended.find(({ correlationId }) => correlationId === admission.correlationId);
 }
 const inbox = async () => (await server.client.call('inbox.list', {})).messages.map(({ level, text }) => `${level}: ${text}`);

@@ -27,7 +27,7 @@ const local = (more: object = {}) => ({ mcp: { servers: { local: { transport: 'h
 const dial = () => ({ allowAddresses: [`127.0.0.1:${mcp.port}`] });
 
 async function connected(name = 'local'): Promise<void> {
-  await expect.poll(async () => (await server!.client.call('mcp.status', { name })).status, { timeout: 5000 }).toBe('connected');
+  await expect.poll(async () => (await server!.client.call('mcp.status', { name })).status).toBe('connected');
 }
 
 describe('servers of config.yaml', () => {
@@ -281,7 +281,7 @@ describe('a connection', () => {
     await start(local({ transport: 'sse', url: mcp.sseUrl }));
     await connected();
     mcp.cutStreams();
-    await expect.poll(generation, { timeout: 5000 }).toBe(2);
+    await expect.poll(generation).toBe(2);
     await connected();
     expect(await call()).toContain('echo: hi');
   });

@@ -32,7 +32,7 @@ async function start(servers: Record<string, readonly string[]>, more: object = 
   return server;
 }
 const statusOf = async (name: string) => server!.client.call('mcp.status', { name });
-const connected = async (name: string) => expect.poll(async () => (await statusOf(name)).status, { timeout: 10_000 }).toBe('connected');
+const connected = async (name: string) => expect.poll(async () => (await statusOf(name)).status).toBe('connected');
 
 /** What a turn that calls the tool is answered by it. */
 async function callTool(name: string, args: object = {}): Promise<string> {
@@ -116,7 +116,7 @@ describe('a stdio server', () => {
 
   test.each(['garbage', 'endless'])('that sends %s is cut off', async (behaviour) => {
     await start({ bad: [behaviour] });
-    await expect.poll(async () => (await statusOf('bad')).status, { timeout: 10_000 }).toBe('reconnecting');
+    await expect.poll(async () => (await statusOf('bad')).status).toBe('reconnecting');
     expect((await statusOf('bad')).error).toMatch(/is not MCP|closed|more than/);
   });
 
@@ -155,15 +155,12 @@ describe('a stdio server', () => {
   test('that is silent is given up after 30 seconds', async () => {
     const clock = createStepClock();
     await start({ silent: ['never'] }, {}, clock);
-    await expect.poll(async () => processesWith('stdio-server.mjs\0never'), { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => processesWith('stdio-server.mjs\0never')).toBeGreaterThan(0);
     await expect
-      .poll(
-        async () => {
-          clock.advance(30_000);
-          return statusOf('silent');
-        },
-        { timeout: 10_000 },
-      )
+      .poll(async () => {
+        clock.advance(30_000);
+        return statusOf('silent');
+      })
       .toMatchObject({ error: 'The server gave no answer within 30000 ms' });
     // It does not end by itself either, and the clock of its grace is the test's.
     let ended = false;
@@ -224,7 +221,7 @@ describe('processes', () => {
       let before = -1;
       await expect.poll(async () => before === (before = await processesWith(left)), { timeout: 20_000, interval: 1000 }).toBe(true);
       daemon.kill('SIGKILL');
-      await expect.poll(() => processesWith(left), { timeout: 5000 }).toBe(0);
+      await expect.poll(() => processesWith(left)).toBe(0);
     } finally {
       daemon.kill('SIGKILL');
       await rm(home, { recursive: true, force: true });

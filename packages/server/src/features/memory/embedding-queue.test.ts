@@ -8,7 +8,7 @@ import { hashingVector } from '../../llm/hashing-embedder.ts';
 import { ModelError } from '../../llm/model.ts';
 import { removeMemory } from './store.ts';
 import { operation } from '../../kernel/db/operation.ts';
-import { adminCall, hang, hashingEmbed, type OpenedMemory, openMemory, patient, pendingOf, untilEmbedded } from './testing/open-memory.ts';
+import { adminCall, hang, hashingEmbed, type OpenedMemory, openMemory, pendingOf, untilEmbedded } from './testing/open-memory.ts';
 
 let dataDir: string;
 beforeEach(async () => {
@@ -52,16 +52,16 @@ test('another embedder embeds everything anew, while the search goes on by words
     },
   });
   clock.advance(2_000);
-  await expect.poll(() => batches, patient).toBe(1);
+  await expect.poll(() => batches).toBe(1);
   // Vectors of the first model say nothing to the second.
   expect(await vectorRank(memory, 'well number 7')).toBeUndefined();
   expect(await memory.find('well number 7')).toHaveLength(10);
   gates[0]?.resolve();
-  await expect.poll(() => batches, patient).toBe(2);
+  await expect.poll(() => batches).toBe(2);
   expect(await embeddedOf(memory)).toBe(32);
   expect(await vectorRank(memory, 'well number 7')).toBe(1);
   gates[1]?.resolve();
-  await expect.poll(() => embeddedOf(memory), patient).toBe(40);
+  await expect.poll(() => embeddedOf(memory)).toBe(40);
 });
 
 test('after a failure it waits, longer each time, and goes on by itself', async () => {
@@ -72,13 +72,13 @@ test('after a failure it waits, longer each time, and goes on by itself', async 
     embed: (work) => (++asked <= 2 ? Promise.reject(new ModelError('overloaded', 'later')) : hashingEmbed(work)),
   });
   await memory.add('patience');
-  await expect.poll(() => asked, patient).toBe(1);
+  await expect.poll(() => asked).toBe(1);
   clock.advance(999);
   await memory.add('and more of it');
   expect(asked).toBe(1);
   clock.advance(1);
-  await expect.poll(() => asked, patient).toBe(2);
-  await expect.poll(() => (clock.advance(500), pendingOf(memory)), { ...patient, interval: 5 }).toBe(0);
+  await expect.poll(() => asked).toBe(2);
+  await expect.poll(() => (clock.advance(500), pendingOf(memory)), { interval: 5 }).toBe(0);
   expect(asked).toBeGreaterThanOrEqual(3);
 });
 
@@ -90,13 +90,13 @@ test('a budget without room makes it wait for as long as the budget says', async
     embed: (work) => (++asked === 1 ? Promise.reject(new AppError('rate_limited', 'no room', { retryAfterMs: 60_000 })) : hashingEmbed(work)),
   });
   await memory.add('thrift');
-  await expect.poll(() => asked, patient).toBe(1);
+  await expect.poll(() => asked).toBe(1);
   // The failure has to arrive before the clock moves.
   await new Promise(setImmediate);
   clock.advance(59_999);
   await new Promise(setImmediate);
   expect(asked).toBe(1);
-  await expect.poll(() => (clock.advance(1), pendingOf(memory)), { ...patient, interval: 5 }).toBe(0);
+  await expect.poll(() => (clock.advance(1), pendingOf(memory)), { interval: 5 }).toBe(0);
   // A budget says nothing about the embedder.
   expect((await memory.methods['memory.embeddingCache']({}, adminCall())).circuitBreaker.state).toBe('closed');
 });
@@ -132,7 +132,7 @@ test('an entry that is deleted while it is embedded leaves no vector behind', as
     },
   });
   const id = await memory.add('a passing thought');
-  await expect.poll(() => asked, patient).toBe(1);
+  await expect.poll(() => asked).toBe(1);
   expect(await memory.db.write(remove, { id })).toBe(true);
   await memory.add('a lasting thought');
   gate.resolve();
@@ -149,7 +149,7 @@ test('an agent without budget does not hold up the entries of others', async () 
   });
   await memory.add('first, and not paid for', { agentId: 'poor' });
   await memory.add('second');
-  await expect.poll(() => embeddedOf(memory), patient).toBe(1);
+  await expect.poll(() => embeddedOf(memory)).toBe(1);
   expect(await pendingOf(memory)).toBe(1);
 });
 
@@ -169,7 +169,7 @@ test('vectors of another length under the same name embed everything anew, once 
   await using memory = await openMemory({ clock, dataDir, embed: shorter });
   clock.advance(2_000);
   await memory.find('deep well');
-  await expect.poll(() => vectorRank(memory, 'deep well'), patient).toBe(1);
+  await expect.poll(() => vectorRank(memory, 'deep well')).toBe(1);
   // What the database keeps of the former length is not used any more.
   expect(await vectorRank(memory, 'a question that is kept')).toBe(1);
 });
@@ -187,7 +187,7 @@ test('an embedder whose vectors change their length again and again is given up,
   await memory.add('one', { principalId: 'token:one' });
   await memory.add('two', { principalId: 'token:two' });
   await memory.add('three', { principalId: 'token:three' });
-  await expect.poll(() => asked, patient).toBeGreaterThan(2);
+  await expect.poll(() => asked).toBeGreaterThan(2);
   // The queue would go on between these calls.
   for (let round = 0; round < 50; round += 1) await pendingOf(memory);
   expect(asked).toBeLessThan(10);
@@ -203,6 +203,6 @@ test('a model whose name begins like that of another one takes nothing for its o
   await using memory = await openMemory({ clock, dataDir, model: 'embed' });
   expect(await pendingOf(memory)).toBe(1);
   clock.advance(2_000);
-  await expect.poll(() => embeddedOf(memory), patient).toBe(1);
+  await expect.poll(() => embeddedOf(memory)).toBe(1);
   expect(await vectorRank(memory, 'deep well')).toBe(1);
 });

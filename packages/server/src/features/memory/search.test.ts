@@ -1,7 +1,7 @@
 import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { ModelError } from '../../llm/model.ts';
-import { hang, hashingEmbed, openMemory, patient, rpcCall, untilEmbedded } from './testing/open-memory.ts';
+import { hang, hashingEmbed, openMemory, rpcCall, untilEmbedded } from './testing/open-memory.ts';
 import { readWords } from './text-query.ts';
 
 test('what was stored is found by its words in the same moment, before it has a vector', async () => {
@@ -139,7 +139,7 @@ test('an embedder that fails, or takes too long, leaves the search by words', as
   expect(await state()).toBe('halfOpen');
   mode = 'hangs';
   const waiting = memory.find('lantern by night');
-  await expect.poll(() => asked, patient).toBe(before + 1);
+  await expect.poll(() => asked).toBe(before + 1);
   clock.advance(1_500);
   expect(await waiting).toHaveLength(1);
 });
@@ -168,9 +168,9 @@ test('a caller that cannot wait for the vector has the words in time', async () 
   let asked = 0;
   await using memory = await openMemory({ clock, embed: (work) => ((asked += 1), hang(work)) });
   await memory.add('the lantern hangs by the gate');
-  await expect.poll(() => asked, patient).toBe(1);
+  await expect.poll(() => asked).toBe(1);
   const waiting = memory.find('lantern', { vectorWaitMs: 100 });
-  await expect.poll(() => asked, patient).toBe(2);
+  await expect.poll(() => asked).toBe(2);
   clock.advance(100);
   expect(await waiting).toEqual(['the lantern hangs by the gate']);
 });

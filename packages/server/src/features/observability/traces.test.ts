@@ -51,7 +51,7 @@ it('tells of a chat with a tool as one tree below the caller’s own span, and n
     body: JSON.stringify({ model: 'mock/mock-fast', messages: [{ role: 'user', content: `Tell me of ${canary}` }] }),
   });
   expect(await response.text()).toContain(canary);
-  await expect.poll(() => collector.spans().length, { timeout: 5_000 }).toBe(5);
+  await expect.poll(() => collector.spans().length).toBe(5);
 
   const spans = collector.spans();
   expect(tree(spans)).toEqual([
@@ -114,7 +114,7 @@ it('a call over a WebSocket begins a trace under the id that the answer names; f
   });
   socket.terminate();
   expect(JSON.parse(reply)).toMatchObject({ id: 1 });
-  await expect.poll(() => collector.spans().length, { timeout: 5_000 }).toBe(3);
+  await expect.poll(() => collector.spans().length).toBe(3);
   const spans = collector.spans();
   expect(tree(spans)).toEqual([{ 'agent.execute': [{ 'invoke_agent default': [{ 'chat mock-fast': [] }] }] }]);
   expect(new Set(spans.map((span) => span.traceId)).size).toBe(1);

@@ -121,7 +121,7 @@ describe('a token', () => {
     server.provider.queue({ text: 'Late.', delayMs: 300 });
     const sent = { conversationRef, mode: 'wait' as const, timeoutMs: 20_000 };
     const first = ada.call('session.send', { ...sent, text: 'One' }).catch(({ code }: { code: string }) => code);
-    await expect.poll(() => server.provider.requests.some(({ body }) => lastMessage(body).content === 'One'), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => server.provider.requests.some(({ body }) => lastMessage(body).content === 'One')).toBe(true);
     const second = ada.call('session.send', { ...sent, text: 'Two' }).catch(({ code }: { code: string }) => code);
     await server.client.call('session.delete', { conversationRef });
     expect(await first).toBe('unavailable');
@@ -272,7 +272,7 @@ describe('an agent', () => {
   test('two conversations of ping-pong answer each other once the turn that began it has ended', async () => {
     const target = await begin(ada, 'pong');
     expect(await use('ping', { conversationRef: target, text: 'Begin.', mode: 'ping-pong', maxTurns: 2 })).toContain('once your turn has ended');
-    await expect.poll(async () => (await ada.call('inbox.list', {})).messages.map(({ text }) => text), { timeout: 5000 }).toEqual(['Answered.']);
+    await expect.poll(async () => (await ada.call('inbox.list', {})).messages.map(({ text }) => text)).toEqual(['Answered.']);
     const ping = (await ada.call('session.list', {})).sessions.find(({ sessionKey }) => sessionKey === 'ada:ping');
     const lines = await said(ada, ping?.conversationRef ?? '');
     expect(lines.at(-2)).toContain('The conversation ada:pong (agent default');
@@ -308,7 +308,7 @@ test('an exchange outlives the daemon at each of its answers: every one is said 
     own.provider.setAnswer(() => (left.length === 0 ? { hang: true } : { text: left.shift() ?? '' }));
     await work(own);
   }
-  const servedBy = (own: TestServer, calls: number) => expect.poll(() => own.provider.served(), { timeout: 10_000 }).toBe(calls);
+  const servedBy = (own: TestServer, calls: number) => expect.poll(() => own.provider.served()).toBe(calls);
   try {
     let conversationRef = '';
     await runUntil(['Hello.'], async (own) => {
@@ -321,7 +321,7 @@ test('an exchange outlives the daemon at each of its answers: every one is said 
     await runUntil(['Two.'], (own) => servedBy(own, 2));
     await runUntil(['Three.'], async (own) => {
       const inbox = async () => (await own.client.call('inbox.list', {})).messages.map(({ text }) => text);
-      await expect.poll(inbox, { timeout: 10_000 }).toEqual(['Three.']);
+      await expect.poll(inbox).toEqual(['Three.']);
       const answers = (await said(own.client, conversationRef)).filter((line) => line.startsWith('assistant'));
       expect(answers).toEqual(['assistant: Hello.', 'assistant: One.', 'assistant: Three.']);
       const { messages } = await own.client.call('session.history', { limit: 50 });

@@ -58,7 +58,7 @@ describe('while its first turn runs, a conversation', () => {
     expect(await ada.call('session.send', { sessionKey: 'ada:sent', text: 'And then?' })).toMatchObject({ sent: true });
     await turn;
     const said = async () => (await ada.call('session.history', { sessionKey: 'ada:sent' })).messages.map(({ content }) => content);
-    await expect.poll(said, { timeout: 5_000 }).toEqual(['Hello', 'Done.', 'And then?', 'Done.']);
+    await expect.poll(said).toEqual(['Hello', 'Done.', 'And then?', 'Done.']);
   });
 
   test('is reset and deleted when the turn has ended', async () => {

@@ -129,7 +129,7 @@ test('the index goes on after a restart, and takes in what an earlier run left',
     file.close();
     await using again = await startTestServer({ homeDir });
     expect(hitsOf(await again.client.call('session.search', { query: 'axolotl' })).total).toBe(1);
-    await expect.poll(() => indexedTo(homeDir), { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => indexedTo(homeDir)).toBe(2);
     expect(hitsOf(await again.client.call('session.search', { query: 'axolotl' })).total).toBe(1);
   } finally {
     await rm(homeDir, { recursive: true });

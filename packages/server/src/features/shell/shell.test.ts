@@ -310,7 +310,7 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
 
   it('are bounded in number and in what is kept of their output', async () => {
     const id = idOf(await sh('yes 0123456789 | head -c 3000000; sleep 60', { background: true }));
-    await expect.poll(async () => (await use('process', { action: 'list' })).content, { timeout: 5000 }).toContain('3000000 bytes');
+    await expect.poll(async () => (await use('process', { action: 'list' })).content).toContain('3000000 bytes');
     expect((await use('process', { action: 'read', id })).content).toMatch(/\[bytes 0 to 1951424 are no longer kept\]\n/);
     await exec(['sleep', '60'], { background: true });
     expect(await exec(['sleep', '60'], { background: true })).toMatchObject({

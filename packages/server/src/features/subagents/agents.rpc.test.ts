@@ -41,7 +41,7 @@ test('what an agent set going comes back into its conversation as a turn, fenced
   });
   const turn = await ask('Find out.');
   expect(turn.response).toBe('I have asked a helper.');
-  await expect.poll(() => over.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => over.length).toBe(1);
   expect(over).toMatchObject([{ announced: 'turn', requesterRef: turn.conversationRef, depth: 1 }]);
   const messages = await said();
   expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Your helper found 42.' });
@@ -73,7 +73,7 @@ test('what a turn waited for and saw is told nobody again', async () => {
     return { text: `Seen: ${results.at(-1)?.includes('It is 42.') === true}` };
   });
   expect((await ask('Find out.')).response).toBe('Seen: true');
-  await expect.poll(() => over, { timeout: 10_000 }).toMatchObject([{ announced: 'seen' }]);
+  await expect.poll(() => over).toMatchObject([{ announced: 'seen' }]);
   expect((await said()).at(-1)?.content).toBe('Seen: true');
 });
 
@@ -85,7 +85,7 @@ test('of failures a note is left, and nobody pays a model for it', async () => {
     return { text: 'Asked.' };
   });
   await ask('Find out.');
-  await expect.poll(() => over, { timeout: 10_000 }).toMatchObject([{ announced: 'turn' }]);
+  await expect.poll(() => over).toMatchObject([{ announced: 'turn' }]);
   const [run] = await runs();
   expect(run).toMatchObject({ status: 'failed', completion: { endReason: 'failed', errorKind: 'bad_request' } });
   expect((await said()).at(-1)).toMatchObject({ role: 'assistant' });
@@ -110,7 +110,7 @@ test('runs that end while a turn goes on are told together in one turn', async (
     return completed.length < 3 ? { ...call('subagents', { action: 'list' }), delayMs: 20 } : { text: 'All three work.' };
   });
   await ask('Divide it.');
-  await expect.poll(() => over.length, { timeout: 10_000 }).toBe(3);
+  await expect.poll(() => over.length).toBe(3);
   expect(over.map(({ announced }) => announced)).toEqual(['turn', 'turn', 'turn']);
   expect(news).toBe(1);
 });
@@ -125,7 +125,7 @@ test('what a sub-agent set going is told where the sub-agent itself is told, whe
     return { text: 'Asked.' };
   });
   await ask('Go.');
-  await expect.poll(() => over.length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => over.length).toBe(2);
   const found = await runs();
   expect(found.map(({ depth }) => depth)).toEqual([2, 1]);
   expect(new Set(found.map(({ rootRunId }) => rootRunId)).size).toBe(1);
@@ -149,7 +149,7 @@ test('a tool policy narrows on the way down, and text from outside taints what i
   await ask('Delegate.');
   await ask('Read, then delegate.');
   const briefs = () => server.provider.requests.map(({ body }) => asked(body)).filter(({ question }) => question.includes('# Task'));
-  await expect.poll(() => briefs().length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => briefs().length).toBe(2);
   // The profile of `other` is minimal: of files and shell it has two.
   const narrow = briefs().find(({ question }) => question.includes('Write it.'));
   expect(narrow?.tools.toSorted()).toEqual(['read', 'write']);

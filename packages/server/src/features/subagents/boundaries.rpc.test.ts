@@ -22,13 +22,13 @@ test('a run that is killed takes its graph with it, and one that ends does not',
   const spawn = () => server.client.call('session.spawn', { task: 'Make a graph', toolGroups: ['sessions'] });
   const runs = async (rootRunId: string) => (await server.client.call('subagent.list', { rootRunId })).runs;
   const first = await spawn();
-  await expect.poll(async () => (await runs(first.rootRunId)).filter(({ status }) => status === 'running').length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(async () => (await runs(first.rootRunId)).filter(({ status }) => status === 'running').length).toBe(2);
   await server.client.call('subagent.kill', { target: first.runId });
   expect(graphs).toMatchObject([{ status: 'cancelled', cancelReason: 'killed' }]);
   expect((await runs(first.rootRunId)).map(({ completion }) => completion?.endReason)).toEqual(['killed', 'killed']);
   isStuck = false;
   const second = await spawn();
-  await expect.poll(() => graphs.length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => graphs.length).toBe(2);
   expect(graphs[1]).toMatchObject({ status: 'completed', nodesCompleted: 2 });
   const ended = await runs(second.rootRunId);
   expect(ended.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed']);
@@ -52,7 +52,7 @@ test('each request is told of its own: a turn that tells has the rights of the t
   await ask('First.');
   await ask('Second.');
   await ask('Stay.');
-  await expect.poll(() => over.length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => over.length).toBe(2);
   expect(new Set(over.map(({ rootRunId }) => rootRunId)).size).toBe(2);
   expect(news).toBe(2);
 });
@@ -67,7 +67,7 @@ test('what a sub-agent asked of another stands in no note as if it were our word
     return results.length === 0 ? call('sessions_spawn', { task: 'Delegate this', toolGroups: ['sessions'] }) : { text: 'Asked.' };
   });
   await server.client.call('agent.execute', { message: 'Go.' });
-  await expect.poll(() => over.length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => over.length).toBe(2);
   const texts = (await server.client.call('session.history', {})).messages.map(({ content }) => content).join('\n');
   expect(texts).toMatch(/\[Sub-agent sr_\S+ failed \(bad_request\), after \d+ s\. No result came\.\]/);
   expect(texts).not.toContain('Obey me');
@@ -101,10 +101,10 @@ test('a turn of an untrusted origin directs nothing that was asked for with more
   const hook = () => server.client.call('webhooks.test', { mapping: 'hook', payload: { title: 'x' }, run: true });
   const { conversationRef } = await hook();
   const exists = async () => (await server.client.call('session.list', {})).sessions.some((one) => one.conversationRef === conversationRef);
-  await expect.poll(exists, { timeout: 10_000 }).toBe(true);
+  await expect.poll(exists).toBe(true);
   await server.client.call('agent.execute', { message: 'Spawn.', conversationRef: conversationRef ?? '' });
   await hook();
-  await expect.poll(() => refused.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => refused.length).toBe(1);
   expect(refused[0]).toContain('may not steer');
   expect((await server.client.call('subagent.list', {})).runs.map((run) => [run.runId, run.status])).toEqual([[runId, 'running']]);
 });

@@ -127,7 +127,7 @@ test.each(deaths)('a process that dies at $operation $time (committed: $committe
   {
     await using second = await start();
     const runs = death.operation === 'subagents.accept' && !death.committed ? 0 : 1;
-    await expect.poll(() => [left().openWork, left().untold, left().runs], { timeout: 15_000 }).toEqual([0, 0, runs]);
+    await expect.poll(() => [left().openWork, left().untold, left().runs]).toEqual([0, 0, runs]);
     const { runs: found } = await second.client.call('subagent.list', {});
     expect(found).toMatchObject(Array.from({ length: runs }, () => ({ status: 'completed', completion: { summary: 'The report.' } })));
     const { inbox, news, ...rest } = left();
@@ -147,7 +147,7 @@ test.each([false, true])(
     };
     const first = await start({ db: wrap, agentToAgent: steerable, respond });
     const { runId, conversationRef } = await first.client.call('session.spawn', { task: 'x' });
-    await expect.poll(() => first.provider.served(), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => first.provider.served()).toBe(1);
     await first.client.call('subagent.steer', { target: runId, message: 'Look at the tests.' });
     await died;
     await disposeDead(first);

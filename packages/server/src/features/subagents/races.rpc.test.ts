@@ -38,16 +38,16 @@ test('a kill that comes after the end of a run takes nothing from what it left b
     return results.length === 0 ? call('sessions_spawn', { task: 'Deeper', toolGroups: [] }) : { text: 'I delegated it.', delayMs: 100 };
   });
   const { runId } = await server.client.call('session.spawn', { task: 'Delegate this', toolGroups: ['sessions'] });
-  await expect.poll(() => statuses(server), { timeout: 10_000 }).toContainEqual([2, 'running']);
+  await expect.poll(() => statuses(server)).toContainEqual([2, 'running']);
   state.armed = true;
   const killed = server.client.call('subagent.kill', { target: runId }).catch((error: unknown) => error);
   await state.reached.promise;
-  await expect.poll(() => statuses(server), { timeout: 10_000 }).toContainEqual([1, 'completed']);
+  await expect.poll(() => statuses(server)).toContainEqual([1, 'completed']);
   state.let.resolve();
   expect(await killed).toMatchObject({ code: 'precondition_failed' });
   expect(await statuses(server)).toContainEqual([2, 'running']);
   const told = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)).toSorted();
-  await expect.poll(told, { timeout: 10_000 }).toEqual(['From below.', 'I delegated it.']);
+  await expect.poll(told).toEqual(['From below.', 'I delegated it.']);
   expect((await server.client.call('obs.audit.query', { actionType: 'subagent.kill' })).rows).toEqual([]);
 });
 
@@ -60,7 +60,7 @@ test('an end that comes during the look of a wait is not missed', async () => {
   state.armed = true;
   const waited = server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 300_000 });
   await state.reached.promise;
-  await expect.poll(() => completed.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => completed.length).toBe(1);
   state.let.resolve();
   expect((await waited).results).toMatchObject([{ runId, status: 'completed' }]);
 }, 20_000);
@@ -82,10 +82,10 @@ test('a clock that leaps ends no run that is watched', async () => {
   clock.advance(290_000);
   const { runId } = await server.client.call('session.spawn', { task: 'x' });
   const status = async () => (await server.client.call('session.run_status', { runId })).status;
-  await expect.poll(async () => (clock.advance(10), await status()), { timeout: 10_000 }).toBe('running');
+  await expect.poll(async () => (clock.advance(10), await status())).toBe('running');
   leap(3_600_000);
   clock.advance(15_000);
-  await expect.poll(() => state.done.has('subagents.archive'), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => state.done.has('subagents.archive')).toBe(true);
   expect(await server.client.call('session.run_status', { runId })).toMatchObject({ status: 'running' });
 });
 
@@ -95,7 +95,7 @@ test('a clock that is set back holds up no message to a run', async () => {
   server.provider.setAnswer(() => ({ hang: true }));
   const { runId } = await server.client.call('session.spawn', { task: 'x' });
   const status = async () => (await server.client.call('session.run_status', { runId })).status;
-  await expect.poll(async () => (clock.advance(10), await status()), { timeout: 10_000 }).toBe('running');
+  await expect.poll(async () => (clock.advance(10), await status())).toBe('running');
   const steer = () => server.client.call('subagent.steer', { target: runId, message: 'Look.' });
   expect(await steer()).toEqual({ status: 'steered_inject', runId });
   await expect(steer()).rejects.toMatchObject({ code: 'rate_limited' });
@@ -112,7 +112,7 @@ test('a run whose asker has ended is steered like any other, and told where that
   });
   await server.client.call('session.spawn', { task: 'Delegate this', toolGroups: ['sessions'] });
   await expect
-    .poll(async () => (await statuses(server)).toSorted(), { timeout: 10_000 })
+    .poll(async () => (await statuses(server)).toSorted())
     .toEqual([
       [1, 'completed'],
       [2, 'running'],
@@ -120,7 +120,7 @@ test('a run whose asker has ended is steered like any other, and told where that
   const [child] = (await server.client.call('subagent.list', {})).runs;
   expect(await server.client.call('subagent.steer', { target: child?.runId ?? '', message: 'Instead.' })).toMatchObject({ status: 'steered' });
   const told = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)?.slice(0, 9)).toSorted();
-  await expect.poll(told, { timeout: 10_000 }).toEqual(['Asked sr_', 'Something']);
+  await expect.poll(told).toEqual(['Asked sr_', 'Something']);
 });
 
 test('E1: a wait for what is unknown takes as long as one for what is foreign', async () => {

@@ -78,7 +78,7 @@ test('work of an untrusted origin is delegated with its rights, to the bottom', 
     body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Go.' }] }),
   });
   // What it was asked in is not kept: the inbox is told.
-  await expect.poll(() => over, { timeout: 10_000 }).toMatchObject([{ announced: 'inbox' }]);
+  await expect.poll(() => over).toMatchObject([{ announced: 'inbox' }]);
   expect(offered).toHaveLength(1);
   expect(offered[0]).toContain('read');
   expect(offered[0]).toContain('sessions_spawn');

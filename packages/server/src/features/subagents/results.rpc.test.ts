@@ -83,7 +83,7 @@ test('the file goes when its time is over', async () => {
   });
   const { runId } = await timed.client.call('session.spawn', { task: 'x' });
   const look = async () => (await timed.client.call('subagent.wait', { runIds: [runId], timeoutMs: 0 })).results[0]?.completion?.resultRef?.ref;
-  await expect.poll(async () => (clock.advance(10), await look()), { timeout: 10_000 }).toMatch(/^\/media\//);
+  await expect.poll(async () => (clock.advance(10), await look())).toMatch(/^\/media\//);
   const ref = (await look()) ?? '';
   const get = async () => (await fetch(`${timed.url}${ref}`, { headers: { authorization: `Bearer ${timed.token}` } })).status;
   const listed = async () => {
@@ -93,7 +93,7 @@ test('the file goes when its time is over', async () => {
   expect([await get(), await listed()]).toEqual([200, 1]);
   clock.advance(61_000);
   expect([await get(), await listed()]).toEqual([404, 0]);
-  await expect.poll(async () => (clock.advance(3_600_000), (await readdir(join(timed.homeDir, 'media'))).length), { timeout: 10_000 }).toBe(0);
+  await expect.poll(async () => (clock.advance(3_600_000), (await readdir(join(timed.homeDir, 'media'))).length)).toBe(0);
 });
 
 test('an agent is told the beginning of a large result, and reads the rest in parts', async () => {
@@ -118,7 +118,7 @@ test('an agent is told the beginning of a large result, and reads the rest in pa
     return results.length === 0 ? call('sessions_spawn', { task: 'Write much.' }) : { text: 'Asked.' };
   });
   const { conversationRef } = await server.client.call('agent.execute', { message: 'Go.' });
-  await expect.poll(() => over.filter(({ requesterRef }) => requesterRef === conversationRef), { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => over.filter(({ requesterRef }) => requesterRef === conversationRef)).toHaveLength(1);
   const told = (await server.client.call('session.history', { conversationRef })).messages.find(({ content }) => content.includes('asked for ended'));
   expect(told?.content).toContain('Words.');
   expect(told?.content).toMatch(/\[Shortened; the whole result is 20009 bytes of text: read_result gets it with the id sr_/);
@@ -140,7 +140,7 @@ test('what a conversation said last comes along when it is wanted, fenced and bo
   const sessionKey = 'ada:history';
   await server.client.call('agent.execute', { message: `The code is 4711. ${'filler '.repeat(50)}`, sessionKey });
   const { conversationRef } = await server.client.call('agent.execute', { message: 'Delegate.', sessionKey });
-  await expect.poll(() => over.filter(({ requesterRef }) => requesterRef === conversationRef), { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => over.filter(({ requesterRef }) => requesterRef === conversationRef)).toHaveLength(1);
   const brief = server.provider.requests.map(({ body }) => asked(body)).findLast(({ question }) => question.includes('# Task'));
   expect(brief?.question).toMatch(
     /<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="conversation">>>\nuser: The code is 4711\.[\s\S]*assistant: Noted\./,

@@ -15,7 +15,7 @@ test('with injection a message comes into the running run at its next step, fenc
   for (const task of ['By a tool', 'At the end']) {
     const before = server.provider.served();
     const { runId, conversationRef } = await ada.call('session.spawn', { task });
-    await expect.poll(() => server.provider.served(), { timeout: 10_000 }).toBe(before + 1);
+    await expect.poll(() => server.provider.served()).toBe(before + 1);
     using first = server.socket(ada.token);
     using second = server.socket(ada.token);
     const params = { target: runId, message: 'Look at the tests first.' };
@@ -41,14 +41,14 @@ test('without it the run is ended, and another one with the message as its task 
   const ada = await server.as(['rpc']);
   answerBy(server.provider, ({ question }) => (question.includes('Look at the tests') ? { text: 'Steered.' } : { hang: true }));
   const { runId, rootRunId } = await ada.call('session.spawn', { task: 'x', model: 'mock/mock-other' });
-  await expect.poll(() => (clock.advance(10), server.provider.served()), { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => (clock.advance(10), server.provider.served())).toBe(1);
   const steered = await ada.call('subagent.steer', { target: runId, message: 'Look at the tests.' });
   expect(steered).toMatchObject({ status: 'steered', oldRunId: runId });
   if (steered.status !== 'steered') throw new Error('not respawned');
   // The one in its place is as young as the message.
   await expect(ada.call('subagent.steer', { target: steered.newRunId, message: 'again' })).rejects.toMatchObject({ code: 'rate_limited' });
   await expect(ada.call('subagent.steer', { target: runId, message: 'again' })).rejects.toMatchObject({ code: 'precondition_failed' });
-  await expect.poll(() => (clock.advance(10), over.map(({ announced }) => announced)), { timeout: 10_000 }).toEqual(['none', 'inbox']);
+  await expect.poll(() => (clock.advance(10), over.map(({ announced }) => announced))).toEqual(['none', 'inbox']);
   const { runs } = await server.client.call('subagent.list', {});
   expect(runs.map((run) => [run.runId, run.status, run.rootRunId, run.completion?.endReason])).toEqual([
     [steered.newRunId, 'completed', rootRunId, 'completed'],

@@ -23,7 +23,7 @@ test('E6: a kill ends a run with all that it delegated, whoever is asked to go o
   });
   const { runId, conversationRef } = await server.client.call('session.spawn', { task: 'Level 1', toolGroups: ['sessions'] });
   const runs = async () => (await server.client.call('subagent.list', {})).runs;
-  await expect.poll(async () => (await runs()).filter(({ status }) => status === 'running').length, { timeout: 10_000 }).toBe(3);
+  await expect.poll(async () => (await runs()).filter(({ status }) => status === 'running').length).toBe(3);
   // Two of each that waits, one of the last.
   await expect.poll(() => server.provider.served()).toBe(5);
   isKilled = true;
@@ -85,11 +85,11 @@ test('the watchdog ends what takes too long, and the queue what waits too long',
   const first = await server.client.call('session.spawn', { task: 'stuck' });
   const second = await server.client.call('session.spawn', { task: 'waits' });
   const status = (runId: string) => server.client.call('session.run_status', { runId });
-  await expect.poll(async () => (clock.advance(10), (await status(first.runId)).status), { timeout: 10_000 }).toBe('running');
-  await expect.poll(async () => (clock.advance(500), (await status(second.runId)).status), { timeout: 10_000 }).toBe('failed');
+  await expect.poll(async () => (clock.advance(10), (await status(first.runId)).status)).toBe('running');
+  await expect.poll(async () => (clock.advance(500), (await status(second.runId)).status)).toBe('failed');
   expect(await status(second.runId)).toMatchObject({ completion: { endReason: 'failed', errorKind: 'queue_timeout' } });
   expect((await status(first.runId)).status).toBe('running');
-  await expect.poll(async () => (clock.advance(2_000), (await status(first.runId)).status), { timeout: 10_000 }).toBe('failed');
+  await expect.poll(async () => (clock.advance(2_000), (await status(first.runId)).status)).toBe('failed');
   expect(await status(first.runId)).toMatchObject({ completion: { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout' } });
 });
 
@@ -118,16 +118,16 @@ test('a run that nothing ends any more is ended by the sweep, and told', async (
   server.provider.setAnswer(() => ({ hang: true }));
   const { runId } = await server.client.call('session.spawn', { task: 'lost' });
   const status = () => server.client.call('session.run_status', { runId });
-  await expect.poll(async () => (clock.advance(10), (await status()).status), { timeout: 10_000 }).toBe('running');
+  await expect.poll(async () => (clock.advance(10), (await status()).status)).toBe('running');
   {
     // As a fault would leave it: the work is gone, and what runs can write nothing.
     using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
     db.exec("UPDATE work_item SET state = 'aborted', fence = fence + 1, ended_at_ms = 1 WHERE kind = 'subagent'");
   }
-  await expect.poll(async () => (clock.advance(60_000), (await status()).status), { timeout: 10_000 }).toBe('failed');
+  await expect.poll(async () => (clock.advance(60_000), (await status()).status)).toBe('failed');
   expect(await status()).toMatchObject({ completion: { endReason: 'ghost_sweep', errorKind: 'ghost_sweep' } });
   await expect
-    .poll(async () => (clock.advance(100), (await server.client.call('inbox.list', {})).messages.map(({ level }) => level)), { timeout: 10_000 })
+    .poll(async () => (clock.advance(100), (await server.client.call('inbox.list', {})).messages.map(({ level }) => level)))
     .toEqual(['alert']);
 });
 
@@ -137,8 +137,8 @@ test('what ended long ago leaves the list', async () => {
   const archived = server.heard('session:sub_agent_archived');
   const { runId } = await server.client.call('session.spawn', { task: 'x' });
   const found = async () => (await server.client.call('subagent.list', { recentMinutes: 10_080 })).runs.map(({ status }) => status);
-  await expect.poll(async () => (clock.advance(100), await found()), { timeout: 10_000 }).toEqual(['completed']);
-  await expect.poll(async () => (clock.advance(300_000), archived.map((event) => event.runId)), { timeout: 10_000 }).toEqual([runId]);
+  await expect.poll(async () => (clock.advance(100), await found())).toEqual(['completed']);
+  await expect.poll(async () => (clock.advance(300_000), archived.map((event) => event.runId))).toEqual([runId]);
   expect(await found()).toEqual([]);
 });
 

@@ -334,8 +334,8 @@ describe('a completion of /v1', () => {
           if (event.type === 'delta') controller.abort();
       })(),
     ).rejects.toThrow();
-    await expect.poll(() => server.provider.aborted() - before, { timeout: 2000 }).toBe(1);
-    await expect.poll(() => server.client.call('gateway.status').then((status) => status.turns.running), { timeout: 2000 }).toBe(0);
+    await expect.poll(() => server.provider.aborted() - before).toBe(1);
+    await expect.poll(() => server.client.call('gateway.status').then((status) => status.turns.running)).toBe(0);
   });
 });
 

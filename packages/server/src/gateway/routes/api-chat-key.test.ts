@@ -206,13 +206,10 @@ describe('a running turn under a key', () => {
     expect(ends()).toEqual([]);
     await back.return();
     await expect
-      .poll(
-        () => {
-          clock.advance(2_000);
-          return ends();
-        },
-        { timeout: 5_000 },
-      )
+      .poll(() => {
+        clock.advance(2_000);
+        return ends();
+      })
       .toEqual(['aborted']);
     const again = await asked(key, { message: 'Hello' });
     expect([again.status, ApiChatResult.parse(await again.json()).finishReason]).toEqual([200, 'stop']);

@@ -182,7 +182,7 @@ describe('POST /api/chat/stream', () => {
       expect(event).toBe('token');
       break;
     }
-    await expect.poll(() => server.provider.aborted(), { timeout: 1_000 }).toBe(before + 1);
+    await expect.poll(() => server.provider.aborted()).toBe(before + 1);
     expect(textOf(await allEvents(await postApi(server, '/api/chat/stream', { message: 'Again', sessionKey: 'gone:a' })))).not.toBe('');
   });
 

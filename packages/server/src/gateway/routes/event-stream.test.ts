@@ -404,9 +404,7 @@ describe('limits', () => {
     expect(quick.ended).toBe(false);
     stuck.destroy();
     using back = await openEvents(server.url, server.token, { query: '?kinds=system:error', lastEventId: from });
-    await expect
-      .poll(() => back.frames.map(({ id }) => id), { timeout: 10_000 })
-      .toEqual(quick.frames.filter(({ event }) => event !== 'ping').map(({ id }) => id));
+    await expect.poll(() => back.frames.map(({ id }) => id)).toEqual(quick.frames.filter(({ event }) => event !== 'ping').map(({ id }) => id));
   });
 
   it('lets a reader that was behind go on where it was', async () => {

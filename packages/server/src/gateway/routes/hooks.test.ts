@@ -58,9 +58,7 @@ const received = (mapping: string) => [200, { received: true, mapping }];
 const of = async (server: TestServer, mapping: string): Promise<WebhookDelivery[]> =>
   (await server.client.call('webhooks.deliveries', { mapping, limit: 200 })).deliveries;
 const settled = async (server: TestServer, mapping: string, count: number): Promise<WebhookDelivery[]> => {
-  await expect
-    .poll(async () => (await of(server, mapping)).filter(({ state }) => state !== 'accepted' && state !== 'running').length, { timeout: 10_000 })
-    .toBe(count);
+  await expect.poll(async () => (await of(server, mapping)).filter(({ state }) => state !== 'accepted' && state !== 'running').length).toBe(count);
   return of(server, mapping);
 };
 
@@ -285,13 +283,11 @@ describe('authority (C7, C8, C9, C10)', () => {
     const own = () => server.client.call('agent.execute', { message: 'of the owner', sessionKey: 'main:direct:owner' });
     // On a slow machine the deliveries of the tests before still take the places of the agent, which is said at once.
     await expect
-      .poll(
-        () =>
-          own().then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 15_000 },
+      .poll(() =>
+        own().then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     const { conversationRef, sessionKey } = await own();
@@ -505,7 +501,7 @@ describe('wake', () => {
     const admitted = own.heard('scheduler:heartbeat_wake_admitted');
     expect(await answerOf(await sendSigned(own, 'door', { door: 'north' }))).toEqual(received('now'));
     await expect.poll(() => admitted).toMatchObject([{ retainedReason: 'hook' }]);
-    await expect.poll(() => askedOf(own, 'Door north opened').length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => askedOf(own, 'Door north opened').length).toBe(1);
     expect(await of(own, 'now')).toMatchObject([{ action: 'wake', state: 'done', conversationRef: null }]);
   });
 });

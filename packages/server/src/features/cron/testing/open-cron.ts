@@ -45,13 +45,10 @@ export async function openCron(
     ended,
     async runs(jobName, count = 1) {
       await expect
-        .poll(
-          async () => {
-            clock.advance(1);
-            return (await ended(jobName)).length;
-          },
-          { timeout: 5_000 },
-        )
+        .poll(async () => {
+          clock.advance(1);
+          return (await ended(jobName)).length;
+        })
         .toBeGreaterThanOrEqual(count);
       return ended(jobName);
     },

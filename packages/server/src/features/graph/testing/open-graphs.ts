@@ -74,7 +74,7 @@ export async function openGraphs(options: Omit<TestServerOptions, 'clock'> & { r
     async stop() {
       let isStopped = false;
       const stopped = server.server.drain().then(() => (isStopped = true));
-      await expect.poll(() => (clock.advance(100), isStopped), { timeout: 10_000 }).toBe(true);
+      await expect.poll(() => (clock.advance(100), isStopped)).toBe(true);
       await stopped;
     },
     view,

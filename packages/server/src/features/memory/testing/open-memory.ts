@@ -102,11 +102,8 @@ export async function pendingOf(memory: Memory): Promise<number> {
   return (await memory.methods['memory.embeddingCache']({}, adminCall())).pendingEntries ?? 0;
 }
 
-/** Other work may keep the machine busy. */
-export const patient = { timeout: 10_000 };
-
 export async function untilEmbedded(memory: Memory): Promise<void> {
-  await expect.poll(() => pendingOf(memory), patient).toBe(0);
+  await expect.poll(() => pendingOf(memory)).toBe(0);
 }
 
 export const adminCall = () => callOf({ principalId: 'token:root', tokenId: 'root', scopes: ['*'] });

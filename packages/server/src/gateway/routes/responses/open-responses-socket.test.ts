@@ -212,7 +212,7 @@ describe('a socket', () => {
     while (parsed.type !== 'error') parsed = JSON.parse(await socket.frame()) as { type?: string };
     expect(parsed).toMatchObject({ status: 409, error: { code: 'response_in_progress' } });
     await socket[Symbol.asyncDispose]();
-    await expect.poll(() => server.provider.aborted(), { timeout: 2_000 }).toBe(before + 1);
+    await expect.poll(() => server.provider.aborted()).toBe(before + 1);
   });
 
   it('ends with its token, and the response in work says why', async () => {

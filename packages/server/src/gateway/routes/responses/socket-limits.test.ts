@@ -54,13 +54,13 @@ it('holds a response back while its client does not read, continues when it does
   expect(produced).toBeLessThan(1_500);
   expect(ended).toBe(0);
   socket.socket.resume();
-  await expect.poll(() => ended, { timeout: 5_000 }).toBe(1);
+  await expect.poll(() => ended).toBe(1);
 
   socket.socket.pause();
   socket.send({ model: 'm', input: 'x' });
   await expect.poll(async () => ended === 1 && (await held())).toBe(true);
   clock.advance(30_000);
-  await expect.poll(() => fixture.gateway.connections().websocket, { timeout: 5_000 }).toBe(0);
+  await expect.poll(() => fixture.gateway.connections().websocket).toBe(0);
   await expect.poll(() => ended).toBe(2);
 });
 
