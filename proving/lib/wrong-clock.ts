@@ -50,7 +50,7 @@ class Life {
   readonly #minutes: number;
   readonly #numbers: readonly number[];
   readonly #asked = new Map<string, number>();
-  #media: string[] = [];
+  readonly #media: string[] = [];
 
   constructor(home: string, each: number, minutes: number) {
     this.#minutes = minutes;
@@ -64,7 +64,8 @@ class Life {
       const schedule = { kind: 'in', seconds: 1 } as const;
       await server.client.call('cron.add', { name: 'job', schedule, payload: { kind: 'agent_turn', message: `Write ${nonceOf(['job'])}` } });
       await this.#sendAll(server);
-      this.#media = await Promise.all(this.#numbers.map((n) => server.upload(`file ${n}`)));
+      // One by one: only so many uploads of a caller are taken at once.
+      for (const n of this.#numbers) this.#media.push(await server.upload(`file ${n}`));
       server.bus.emit('system:error', { source: 'proof', message: 'remembered', timestamp: startMs });
       for (let tries = 0; tries < 500 && (await server.pending()) === 0; tries += 1) await server.pass(1_000);
     }
