@@ -145,7 +145,7 @@ test('a wait survives restarts, and what ran before it does not run again', asyn
   await asked();
   clock.advance(10_000_000);
   await server[Symbol.asyncDispose]();
-  // A daemon that was off for more than a day doubts the clock.
+  // A daemon that was off for more than a week doubts the clock.
   clock.advance(80_000_000);
   await open();
   await expect.poll(late).toMatchObject({ status: 'completed', effectsRefused: 1 });
