@@ -281,20 +281,20 @@ test('a cancelled call ends its stream without an answer; in a batch the others 
 
 test('a client that leaves ends its call, and a session that ends does too', async () => {
   server.provider.queue({ hang: true }, { hang: true });
-  const call = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'agent_writer', arguments: { message: 'Wait' } } };
+  const call = (n: number) => ({ jsonrpc: '2.0', id: n, method: 'tools/call', params: { name: 'agent_writer', arguments: { message: 'Wait' } } });
   const id = await begin(server.token);
   const leave = new AbortController();
   const gone = fetch(`${server.url}/mcp`, {
     method: 'POST',
     headers: { accept, 'content-type': 'application/json', authorization: `Bearer ${server.token}`, ...inSession(id) },
-    body: JSON.stringify(call),
+    body: JSON.stringify(call(7)),
     signal: leave.signal,
   });
   expect((await gone).status).toBe(200);
   await expect.poll(() => server.provider.requests.length).toBe(1);
   leave.abort();
   await expect.poll(() => server.provider.aborted()).toBe(1);
-  const left = post(server.token, call, inSession(id));
+  const left = post(server.token, call(8), inSession(id));
   await expect.poll(() => server.provider.requests.length).toBe(2);
   await fetch(`${server.url}/mcp`, { method: 'DELETE', headers: { authorization: `Bearer ${server.token}`, ...inSession(id) } });
   await expect.poll(() => server.provider.aborted()).toBe(2);

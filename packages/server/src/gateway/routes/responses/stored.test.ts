@@ -12,6 +12,7 @@ const daily: (() => void)[] = [];
 const clock: Clock = {
   ...steps,
   now: () => steps.now() + passedMs,
+  monotonic: () => steps.monotonic() + passedMs,
   after(ms, run) {
     if (ms === dayMs) daily.push(run);
     return steps.after(ms, run);
