@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { contract } from '@gatehouse/contract';
 import * as z from 'zod';
-import { migrations } from '../packages/server/src/storage.ts';
+import { migrations } from '../packages/server/src/transactions/registry.ts';
 import type { FakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, type Exit, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import * as z from 'zod';
 import { addJob, type JobRow } from '../packages/server/src/features/cron/store.ts';
 import { openInlineDb } from '../packages/server/src/kernel/db/sqlite/inline.ts';
-import { migrations, operations } from '../packages/server/src/storage.ts';
+import { migrations, operations } from '../packages/server/src/transactions/registry.ts';
 import { root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
 import { randomFrom } from './lib/random.ts';

@@ -34,7 +34,17 @@ export const zones: readonly Zone[] = [
   { name: 'runtime', files: /^packages\/server\/src\/runtime\//, may: [...below, 'llm', 'channels'] },
   { name: 'features', files: /^packages\/server\/src\/features\//, may: [...below, 'llm', 'channels', 'runtime'] },
   { name: 'gateway', files: /^packages\/server\/src\/gateway\//, may: [...below, 'llm', 'runtime'], mayTypes: ['features'] },
-  { name: 'server', files: /^packages\/server\/src\/[^/]+$/, may: [...below, 'llm', 'channels', 'runtime', 'features', 'gateway'] },
+  { name: 'transactions', files: /^packages\/server\/src\/transactions\//, may: [...below, 'runtime', 'features'], mayTypes: ['llm'] },
+  {
+    name: 'wiring',
+    files: /^packages\/server\/src\/(wiring\/|server(-handle)?\.ts$|config-schema\.ts$|version\.ts$|storage-worker\.ts$)/,
+    may: [...below, 'llm', 'channels', 'runtime', 'features', 'gateway', 'transactions'],
+  },
+  {
+    name: 'server',
+    files: /^packages\/server\/src\/(process\/|[^/]+$)/,
+    may: [...below, 'llm', 'channels', 'runtime', 'features', 'gateway', 'wiring', 'transactions'],
+  },
   { name: 'suites', files: /^(e2e|bench|proving|tools|examples)\/|^vitest\.config\.ts$/, may: ['contract', 'client', 'cli', 'testkit', 'server'] },
 ];
 
@@ -45,21 +55,21 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     to: /^packages\/testkit\/src\/(fake-provider|certificates|schedule-cases)\.ts$/,
     reason: 'suites that run the built daemon do not load the server, which the entry of the testkit would',
   },
-  { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm|features\/memory)\//, reason: 'measures parts alone' },
-  { from: /^bench\/lib\/fill\.ts$/, to: /^packages\/server\/src\/(kernel|features\/sessions)\//, reason: 'fills the database of a stopped daemon' },
+  { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm|features\/knowledge\/memory)\//, reason: 'measures parts alone' },
+  { from: /^bench\/lib\/fill\.ts$/, to: /^packages\/server\/src\/(kernel|features\/conversations\/sessions)\//, reason: 'fills the database of a stopped daemon' },
   {
     from: /^proving\/(r38-upgrade|lib\/old-home)\.ts$/,
-    to: /^packages\/server\/src\/(kernel\/db\/sqlite\/open-files|storage)\.ts$/,
+    to: /^packages\/server\/src\/(kernel\/db\/sqlite\/open-files|transactions\/registry)\.ts$/,
     reason: 'makes databases of earlier schemas by the migrations themselves',
   },
   {
     from: /^proving\/(r7-claimed-once|lib\/cron-claimer)\.ts$/,
-    to: /^packages\/server\/src\/(kernel\/db\/sqlite\/inline|storage|claim-occurrence|finish-occurrence|features\/(cron|durable)\/[a-z-]+)\.ts$/,
+    to: /^packages\/server\/src\/(kernel\/db\/sqlite\/inline|transactions\/(registry|claim-occurrence|finish-occurrence)|features\/unattended\/(cron|durable)\/[a-z/-]+)\.ts$/,
     reason: 'several processes on one database are what the daemon, which locks its folder, does not let happen',
   },
   {
     from: /^proving\/lib\/stale-(owner|work)\.ts$/,
-    to: /^packages\/server\/src\/(kernel\/db\/(db|sqlite\/inline)|[a-z-]+|features\/[a-z-]+\/(api|store))\.ts$/,
+    to: /^packages\/server\/src\/(kernel\/db\/(db|sqlite\/inline)|transactions\/[a-z-]+|features\/[a-z/-]+\/(api|store))\.ts$/,
     reason: 'two owners of one piece of work on one database are what the daemon, which locks its folder, does not let happen',
   },
   {

@@ -63,7 +63,7 @@ test('goes by the text of the sources, not by their time', () => {
   appendFileSync(source, "\nexport const more = 'text';\n");
   expect(ensure().said).toMatch(/bundle built/);
   expect(statSync(join(clone, 'dist/main.js')).mtimeMs).toBeGreaterThan(before);
-  appendFileSync(join(clone, 'packages/server/src/main.test.ts'), '\n');
+  appendFileSync(join(clone, 'packages/server/src/process/main.test.ts'), '\n');
   expect(ensure().said).toBe('');
 });
 

@@ -16,7 +16,7 @@ import {
   rpcReference,
 } from '../packages/contract/src/reference-doc.ts';
 import { RootConfig } from '../packages/server/src/config-schema.ts';
-import { exitCodes } from '../packages/server/src/exit-codes.ts';
+import { exitCodes } from '../packages/server/src/process/exit-codes.ts';
 
 const root = join(import.meta.dirname, '..');
 

@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** No fault: the check of the jail waits for a timer of the clock, as it does where a control group is busy for a moment. */
 buildIn({
   name: 'pausing-doctor',
-  module: 'doctor-machine.ts',
+  module: 'process/doctor-machine.ts',
   replace: [
     {
       from: 'await using jail = await openJail({ clock });',

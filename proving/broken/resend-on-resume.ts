@@ -28,7 +28,7 @@ buildIn({
 });
 buildIn({
   name: 'resend-on-resume',
-  module: 'finish-occurrence.ts',
+  module: 'transactions/finish-occurrence.ts',
   replace: [
     {
       from: 'async (\n    tx,\n    { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, late }: Finish,\n  ): Promise<Finished | undefined> => {',

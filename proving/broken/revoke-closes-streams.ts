@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** The end of a token closes streams and sockets alone: turns that answer in one piece go on. */
 buildIn({
   name: 'revoke-closes-streams',
-  module: 'server-stops.ts',
+  module: 'wiring/stops.ts',
   replace: [
     {
       from: "const roots = turns.stop({ tokenId }, new AppError('unauthenticated', 'The token was revoked or has expired'));",

@@ -1,4 +1,4 @@
-import { claimOccurrence } from '../../packages/server/src/claim-occurrence.ts';
+import { claimOccurrence } from '../../packages/server/src/transactions/claim-occurrence.ts';
 import { planClaim } from '../../packages/server/src/features/cron/claim.ts';
 import { finishOf } from '../../packages/server/src/features/cron/finish.ts';
 import { parseJob } from '../../packages/server/src/features/cron/job.ts';
@@ -6,9 +6,9 @@ import { dueJobs } from '../../packages/server/src/features/cron/store.ts';
 import { CronWork } from '../../packages/server/src/features/cron/work.ts';
 import { cronWork } from '../../packages/server/src/features/cron/work-kind.ts';
 import { claimWork } from '../../packages/server/src/features/durable/store.ts';
-import { finishOccurrence } from '../../packages/server/src/finish-occurrence.ts';
+import { finishOccurrence } from '../../packages/server/src/transactions/finish-occurrence.ts';
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
-import { migrations, operations } from '../../packages/server/src/storage.ts';
+import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';
 
 // A process that claims and executes what is due on a database that it shares with others: what a node does, without the node.
 const [dataDir = '', owner = ''] = process.argv.slice(2);

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { gunzipSync } from 'node:zlib';
 import * as z from 'zod';
 import { openFiles } from '../../packages/server/src/kernel/db/sqlite/open-files.ts';
-import { migrations } from '../../packages/server/src/storage.ts';
+import { migrations } from '../../packages/server/src/transactions/registry.ts';
 
 const Value = z.union([z.string(), z.number(), z.null()]);
 const Stored = z.record(z.string(), z.union([Value, z.instanceof(Uint8Array)]));

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
-import { migrations, operations } from '../../packages/server/src/storage.ts';
+import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';
 import { makeHome } from './home.ts';
 import { type Random, randomFrom } from './random.ts';
 import { claimOf, endAll, makePiece, staleKinds, type Write } from './stale-work.ts';

@@ -1,6 +1,6 @@
-import { acceptRun, beginRun } from '../../packages/server/src/accept-run.ts';
-import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from '../../packages/server/src/commit-durable-turn.ts';
-import { finishRun } from '../../packages/server/src/end-run.ts';
+import { acceptRun, beginRun } from '../../packages/server/src/transactions/accept-run.ts';
+import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from '../../packages/server/src/transactions/commit-durable-turn.ts';
+import { finishRun } from '../../packages/server/src/transactions/end-run.ts';
 import type { RootEntry } from '../../packages/server/src/features/autonomy/api.ts';
 import type { NewWork, WorkClaim, WorkItem } from '../../packages/server/src/features/durable/api.ts';
 import { claimWork, releaseWork, renewWork, returnWork } from '../../packages/server/src/features/durable/store.ts';
@@ -8,12 +8,12 @@ import type { InboxMessage } from '../../packages/server/src/features/inbox/api.
 import type { SendRow } from '../../packages/server/src/features/session-send/api.ts';
 import type { RunEnding } from '../../packages/server/src/features/subagents/api.ts';
 import type { AlongsideRows } from '../../packages/server/src/features/turns/api.ts';
-import { endWork } from '../../packages/server/src/end-left-turn.ts';
-import { endWorkWithMessage } from '../../packages/server/src/end-left-turn.ts';
-import { acceptGraph, closeGraph, moveGraphNodes } from '../../packages/server/src/graph-work.ts';
+import { endWork } from '../../packages/server/src/transactions/end-interrupted-turn.ts';
+import { endWorkWithMessage } from '../../packages/server/src/transactions/end-interrupted-turn.ts';
+import { acceptGraph, closeGraph, moveGraphNodes } from '../../packages/server/src/transactions/graph-work.ts';
 import type { Db } from '../../packages/server/src/kernel/db/db.ts';
-import { acceptSend, failSendWork } from '../../packages/server/src/send-work.ts';
-import { tellNews } from '../../packages/server/src/tell-news.ts';
+import { acceptSend, failSendWork } from '../../packages/server/src/transactions/send-work.ts';
+import { tellNews } from '../../packages/server/src/transactions/deliver-announcements.ts';
 
 /** Kinds of work of which a stale owner is tried. */
 export const staleKinds = ['subagent', 'graph', 'session_send', 'announce', 'graph_told'] as const;

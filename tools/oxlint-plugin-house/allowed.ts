@@ -30,14 +30,14 @@ export const allowed = {
   paths: [
     { path: 'kernel/safe-path.ts', reason: 'is the safe-path module' },
     { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder' },
-    { path: 'start-arguments.ts', reason: 'the operator names the home folder' },
+    { path: 'process/start-arguments.ts', reason: 'the operator names the home folder' },
     { path: 'kernel/db/', reason: 'names of database files are constants and numbers' },
     { path: 'gateway/control-socket.ts', reason: 'the name is a time of the clock' },
     { path: 'gateway/tls.ts', reason: 'the operator names the files' },
     { path: 'gateway/routes/dashboard-files.ts', reason: 'the operator names the folder, and only the names that it lists are read' },
     { path: 'features/agents/agents.ts', reason: 'an agent id has neither dot nor separator' },
   ],
-  exit: [{ path: 'daemon.ts', reason: 'owns the process' }],
+  exit: [{ path: 'process/daemon.ts', reason: 'owns the process' }],
   random: [] as Exemption[],
 } satisfies Record<string, readonly Exemption[]>;
 

@@ -1,8 +1,8 @@
 // A namespace: an older Node lacks some of the names and must still get as far as the message below.
 import * as nodeModule from 'node:module';
 import { join } from 'node:path';
-import { exitCodes } from './exit-codes.ts';
-import { requiredNode } from './required-node.ts';
+import { exitCodes } from './process/exit-codes.ts';
+import { requiredNode } from './process/required-node.ts';
 
 if (Number.parseInt(process.versions.node, 10) < requiredNode) {
   process.stderr.write(`gatehouse: Node ${requiredNode} or newer is needed, and this is ${process.version} (${process.execPath})\n`);
@@ -14,7 +14,7 @@ if (Number.parseInt(process.versions.node, 10) < requiredNode) {
     // Threads do not take the setting over from this one, only from the environment.
     if (directory !== undefined) process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.compile-cache');
   }
-  const { runDaemon } = await import('./daemon.ts');
+  const { runDaemon } = await import('./process/daemon.ts');
   await runDaemon(process);
   // Node writes the cache at a clean exit only, and a daemon may never have one.
   setTimeout(() => nodeModule.flushCompileCache(), 1000).unref();

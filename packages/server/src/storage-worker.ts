@@ -1,4 +1,4 @@
 import { serveStorage } from './kernel/db/sqlite/worker.ts';
-import { migrations, operations } from './storage.ts';
+import { migrations, operations } from './transactions/registry.ts';
 
 await serveStorage({ operations, migrations });

@@ -72,7 +72,7 @@ describe('why there is no jail', () => {
       const program = `
       const { openJail, refuseWithout } = await import(${module('jail.ts')});
       const { systemClock } = await import(${module('clock.ts')});
-      const { examine } = await import(${module('../doctor.ts')});
+      const { examine } = await import(${module('../process/doctor.ts')});
       setInterval(() => {}, 1000);
       const jail = await openJail({ clock: systemClock });
       try { refuseWithout(jail); } catch (error) { console.log(JSON.stringify({ tool: error.message })); }

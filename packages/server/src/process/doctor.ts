@@ -1,0 +1,127 @@
+import { existsSync, statSync } from 'node:fs';
+import type { RootConfig } from '../config-schema.ts';
+import { checkClock, checkDisk, checkJail, checkPort, type Finding, ok, warn } from './doctor-machine.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { databaseFile } from '../kernel/db/sqlite/database-files.ts';
+import { createEventBus } from '../kernel/event-bus.ts';
+import type { Environment } from '../kernel/config/references.ts';
+import { checkAccess } from '../kernel/home.ts';
+import { type HomePaths, homePaths } from '../kernel/home-paths.ts';
+import { type LockHolder, lockHolder } from '../kernel/lifecycle/lock-file.ts';
+import { silentLog } from '../kernel/log.ts';
+import { checkPrivate, readOwnFile } from '../kernel/private-file.ts';
+import { createModels } from '../llm/create-models.ts';
+import { probeHttp } from '../llm/discover.ts';
+import { loadRootConfig } from './load-root-config.ts';
+import { requiredNode } from './required-node.ts';
+import { version } from '../version.ts';
+
+export interface Check extends Finding {
+  readonly name: 'node' | 'clock' | 'home' | 'permissions' | 'config' | 'disk' | 'lock' | 'port' | 'database' | 'models' | 'jail';
+}
+
+/** Looks at an installation without changing anything in it; the database of a running daemon is left alone. */
+export async function examine(home: string, env: Environment): Promise<Check[]> {
+  const paths = homePaths(home);
+  let holder: string | undefined;
+  let config: RootConfig | undefined;
+  const checks: Check[] = [];
+  const check = async (name: Check['name'], look: () => Finding | Promise<Finding>) => {
+    try {
+      checks.push({ name, ...(await look()) });
+    } catch (error) {
+      checks.push({ name, status: 'fail', detail: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  await check('node', () => {
+    if (Number.parseInt(process.versions.node, 10) < requiredNode)
+      return { status: 'fail', detail: `Node ${process.version}; ${requiredNode} or newer is needed` };
+    return ok(`Node ${process.version}, Gatehouse ${version}`);
+  });
+  await check('clock', () => checkClock([paths.configFile, databaseFile(paths.dataDir)], systemClock));
+  await check('home', () => lookAtHome(paths));
+  await check('permissions', () => lookAtPermissions(paths));
+  await check('config', () => {
+    const file = readOwnFile(paths.configFile, { maxBytes: 1_048_576, followLinks: true });
+    if (file === undefined) return warn(`${paths.configFile} does not exist`, 'The first start writes one.');
+    ({ config } = loadRootConfig({ path: paths.configFile, text: file.text }, env, {}));
+    return ok(paths.configFile);
+  });
+  await check('disk', () => checkDisk(paths.dir, config?.storage.minFreeBytes ?? 0));
+  await check('lock', () => {
+    holder = existsSync(paths.dataDir) ? describeHolder(lockHolder(paths.dataDir)) : undefined;
+    return ok(holder === undefined ? 'no daemon uses this home folder' : `held by the daemon with ${holder}`);
+  });
+  await check('port', () => (config === undefined ? warn('not checked without a configuration') : checkPort(config, holder)));
+  await check('database', () => lookAtDatabase(paths, holder));
+  await check('models', () => (config === undefined ? warn('not checked without a configuration') : lookAtModels(config, env)));
+  await check('jail', () => checkJail(systemClock));
+  return checks;
+}
+
+function describeHolder(holder: Partial<LockHolder> | undefined): string | undefined {
+  if (holder === undefined) return undefined;
+  const { pid, host, address } = holder;
+  return [
+    pid === undefined ? 'an unknown pid' : `pid ${pid}`,
+    host === undefined ? [] : `on host ${host}`,
+    address === undefined ? [] : `at ${address}`,
+  ]
+    .flat()
+    .join(' ');
+}
+
+function lookAtHome({ dir }: HomePaths): Finding {
+  if (!existsSync(dir)) return warn(`${dir} does not exist`, 'The first start makes it.');
+  const stats = statSync(dir);
+  if (!stats.isDirectory()) return { status: 'fail', detail: `${dir} is not a folder` };
+  checkAccess(dir, stats);
+  return ok(dir);
+}
+
+function lookAtPermissions(paths: HomePaths): Finding {
+  if (!existsSync(paths.dir)) return ok('nothing there yet');
+  for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir])
+    if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
+  for (const file of [paths.tokenFile, paths.keyFile]) if (existsSync(file)) checkPrivate(file, statSync(file), '600');
+  return ok('only the owner has access');
+}
+
+async function lookAtDatabase({ dataDir }: HomePaths, holder: string | undefined): Promise<Finding> {
+  const file = databaseFile(dataDir);
+  if (!existsSync(file)) return ok('none yet');
+  if (holder !== undefined) return ok(`in use by the running daemon (${holder})`);
+  // They load SQLite into this thread, which a daemon never does.
+  const [{ openReader }, { quickCheck }] = await Promise.all([
+    import('../kernel/db/sqlite/connection.ts'),
+    import('../kernel/db/sqlite/quick-check.ts'),
+  ]);
+  const db = openReader(file);
+  try {
+    quickCheck(db, file);
+  } finally {
+    db.close();
+  }
+  return ok(`${file} is sound`);
+}
+
+async function lookAtModels(config: RootConfig, env: Environment): Promise<Finding> {
+  const bus = createEventBus(() => {});
+  await using models = await createModels({
+    providers: config.providers,
+    modelsConfig: config.models,
+    env,
+    probe: probeHttp,
+    bus,
+    clock: systemClock,
+    log: silentLog,
+  });
+  const found = models.describeDiscovery();
+  const connected = found.providers.filter((provider) => provider.source !== 'built_in');
+  if (connected.length === 0)
+    return warn(
+      'no model provider is connected',
+      'Set a key such as OPENAI_API_KEY, start a local model server, or fill in "providers" in config.yaml.',
+    );
+  return ok(`${found.defaultModel}; ${connected.map((provider) => `${provider.id} (${provider.from})`).join(', ')}`);
+}

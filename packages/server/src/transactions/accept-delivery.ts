@@ -1,0 +1,19 @@
+import { acceptWork } from '../features/durable/store.ts';
+import { enqueueSystemEvent } from '../features/heartbeat/store.ts';
+import { auditOf, type DeliveryIntake, workOf } from '../features/webhooks/delivery-intake.ts';
+import { addDelivery, recognize } from '../features/webhooks/store.ts';
+import { appendAudit } from '../kernel/db/audit.ts';
+import { operation } from '../kernel/db/operation.ts';
+
+/** Everything that the 200 of a webhook promises, in one commit; nothing but a count when the delivery is a repeat. */
+export const acceptDelivery = operation('webhooks.accept', async (tx, intake: DeliveryIntake) => {
+  const known = await recognize(tx, intake.delivery, intake.sameSinceMs);
+  if (known === 'delivery') return { isNew: false, isKnownBody: true };
+  const work = workOf(intake);
+  // The one that may refuse comes first: what fails before it has written anything costs the others of its commit nothing.
+  if (work !== undefined) await acceptWork(tx, work);
+  await addDelivery(tx, intake.delivery);
+  if (intake.event !== undefined) await enqueueSystemEvent(tx, intake.event);
+  await appendAudit(tx, auditOf(intake));
+  return { isNew: true, isKnownBody: known === 'body' };
+});

@@ -1,0 +1,48 @@
+import { enterRoot, issueLease } from '../features/autonomy/store.ts';
+import { acceptWork, holdsWork } from '../features/durable/store.ts';
+import type { Accepted, RunAcceptance, RunBegin } from '../features/subagents/acceptance.ts';
+import { isEnded } from '../features/subagents/row.ts';
+import { readSteers, type SteerRow } from '../features/subagents/steer-store.ts';
+import { countOpen, findKey, insertRun, keepKey, markRunning, readRun } from '../features/subagents/store.ts';
+import { AppError } from '../kernel/app-error.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
+
+/** Stores a run with its work, its lease and its part of the root, in one commit before the answer. */
+export const acceptRun = operation('subagents.accept', async (tx, input: RunAcceptance): Promise<Accepted> => {
+  const { row, key } = input;
+  if (key !== undefined) {
+    const known = await findKey(tx, key.key);
+    if (known !== undefined && known.atMs >= key.sinceMs) {
+      if (known.digest !== key.digest) throw new AppError('conflict', 'operationId: it was used for another task', { param: 'operationId' });
+      const { runId, rootRunId, conversationRef, atMs } = known;
+      return { isNew: false, runId, rootRunId, conversationRef, atMs };
+    }
+  }
+  if (row.parentRunId !== null) {
+    const parent = await readRun(tx, row.parentRunId);
+    // A graph goes on when the run that asked for it has ended, but not when that one was stopped.
+    const mayGoOn = row.graphId !== null && parent?.endReason !== 'killed' && parent?.endReason !== 'ghost_sweep';
+    if (!mayGoOn && (parent === undefined || isEnded(parent))) throw new AppError('denied', 'The run that this belongs to has ended');
+  }
+  return acceptWithin(tx, input);
+});
+
+/** Part of `acceptRun` and of a steer that begins anew. */
+export async function acceptWithin(tx: Tx, { row, work, lease, root, key, limits }: RunAcceptance): Promise<Accepted> {
+  const open = row.counted === 1 ? await countOpen(tx, row.requesterKey) : 0;
+  if (limits !== undefined && open >= limits.children + limits.queued)
+    return { refused: limits.queued === 0 ? 'children_exceeded' : 'queue_full', open };
+  await enterRoot(tx, root);
+  await issueLease(tx, lease);
+  await insertRun(tx, row);
+  if (key !== undefined) await keepKey(tx, { ...row, key: key.key, digest: key.digest, runId: row.id, atMs: row.queuedAtMs });
+  await acceptWork(tx, work);
+  const children = limits?.children ?? Number.MAX_SAFE_INTEGER;
+  return { isNew: true, activeChildren: Math.min(open, children), queuePosition: Math.max(0, open - children + 1) };
+}
+
+/** A place is free for the run; gives the messages that wait for it. Undefined when the claim is another's, or it has ended. */
+export const beginRun = operation('subagents.begin', async (tx, { claim, runId, atMs }: RunBegin): Promise<readonly SteerRow[] | undefined> => {
+  if (!(await holdsWork(tx, claim))) return undefined;
+  return (await markRunning(tx, { id: runId, atMs })) ? readSteers(tx, runId) : undefined;
+});

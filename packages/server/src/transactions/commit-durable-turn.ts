@@ -1,0 +1,96 @@
+import { bookCalls } from './open-work.ts';
+import { keepAlongside } from './commit-turn.ts';
+import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from '../features/durable/store.ts';
+import { addMessages, growUsage } from '../features/sessions/store.ts';
+import { takeSteers } from '../features/subagents/steer-store.ts';
+import type { DurableCommit, DurableCommitted, DurableOpening } from '../features/turns/durable.ts';
+import type { Checkpoint, DurableOf, ReserveInput } from '../features/turns/ledger.ts';
+import {
+  addDurableTurn,
+  closeIntent,
+  countResume,
+  dropLedger,
+  findDurableTurn,
+  keepRefused,
+  keepStep,
+  keepTotals,
+  type LeftTurn,
+  linkCalls,
+  markFirstCall,
+  openIntent,
+  taintTurn,
+} from '../features/turns/ledger-store.ts';
+import { type ModelCallRow, recordTurn, setReserve } from '../features/turns/store.ts';
+import { appendAudit } from '../kernel/db/audit.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
+
+/** What an earlier run left of the turn, or a new row for it; undefined when the claim is another's. */
+export const openDurableTurn = operation(
+  'turns.openDurable',
+  async (tx, { claim, turn }: DurableOpening): Promise<{ readonly left: LeftTurn | undefined } | undefined> => {
+    if (!(await holdsWork(tx, claim))) return undefined;
+    const left = await findDurableTurn(tx, claim.id);
+    if (left === undefined) {
+      await recordTurn(tx, turn, [], null);
+      await addDurableTurn(tx, { workId: claim.id, turnId: turn.id });
+      return { left };
+    }
+    if (await isGivenUp(tx, claim.id)) return undefined;
+    await countResume(tx, { workId: claim.id, change: 1 });
+    return { left: { ...left, resumes: left.resumes + 1 } };
+  },
+);
+
+/** What a turn did since the last one: a step, what is about to be done once, what came of it, and the calls that were made. */
+export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Checkpoint): Promise<boolean> => {
+  const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers, tainted, refused } = input;
+  const isHeld = await holdsWork(tx, claim);
+  await book(tx, input, calls);
+  if (!isHeld) return false;
+  await keepTotals(tx, turnId, totals);
+  if (step !== undefined) await keepStep(tx, turnId, step);
+  if (intent !== undefined) await openIntent(tx, { ...intent, turnId });
+  if (closed !== undefined) await closeIntent(tx, closed);
+  if (steers !== undefined) await takeSteers(tx, steers);
+  if (tainted === true) await taintTurn(tx, turnId);
+  if (refused !== undefined && refused > 0) await keepRefused(tx, { turnId, refused });
+  if (parked === true) await countResume(tx, { workId: claim.id, change: -1 });
+  if (wait !== undefined) await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
+  return true;
+});
+
+/** Under a cap in money: what the next call may cost at most, if the process dies in it. */
+export const reserveForDurable = operation('turns.reserveDurable', async (tx, { claim, id, reservedNano, model }: ReserveInput): Promise<boolean> => {
+  if (!(await holdsWork(tx, claim))) return false;
+  await setReserve(tx, { id, reservedNano, model });
+  return true;
+});
+
+/** The end of a durable turn with the end of its work, all or none; of a stale owner only the calls that it made are booked. */
+export const commitDurableTurn = operation('turns.commitDurable', async (tx, input: DurableCommit): Promise<DurableCommitted> => {
+  const { claim, turn, calls, conversation, settlement, audit, alongside } = input;
+  const { id, owner, fence } = claim;
+  const settled =
+    settlement.state === 'accepted'
+      ? await retryWork(tx, { id, owner, fence, errorKind: settlement.errorKind, notBeforeMs: settlement.notBeforeMs })
+      : await settleWork(tx, { id, owner, fence, ...settlement, atMs: turn.endedAtMs ?? 0 });
+  if (!settled || conversation === null) await book(tx, input, calls);
+  if (!settled) return { settled, created: false };
+  await recordTurn(tx, turn, conversation === null ? [] : calls, turn.conversationRef);
+  let created = false;
+  if (conversation !== null) {
+    ({ created } = await addMessages(tx, conversation));
+    const sums = await linkCalls(tx, { turnId: turn.id, conversationRef: turn.conversationRef });
+    await growUsage(tx, { ref: turn.conversationRef, ...sums });
+  }
+  await dropLedger(tx, turn.id);
+  const endedRun = await keepAlongside(tx, alongside);
+  if (audit !== undefined) await appendAudit(tx, audit);
+  return { settled, created, ...(endedRun !== undefined && { endedRun }) };
+});
+
+async function book(tx: Tx, { turnId, agentId, principalId, conversationRef }: DurableOf, calls: readonly ModelCallRow[]): Promise<void> {
+  if (calls.length === 0) return;
+  await markFirstCall(tx, turnId);
+  await bookCalls(tx, { id: turnId, agentId, principalId, conversationRef }, calls);
+}

@@ -1,0 +1,189 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { abortOpenTurns, bookWork, openWork } from './open-work.ts';
+import { commitTurn, openTurn } from './commit-turn.ts';
+import type { ReceiptRow } from '../features/receipts/api.ts';
+import type { ResponseRow } from '../features/responses/api.ts';
+import { OpenRow } from '../features/turns/open-row.ts';
+import { reserveForTurn, type TurnRow } from '../features/turns/store.ts';
+import type { Db } from '../kernel/db/db.ts';
+import { operation } from '../kernel/db/operation.ts';
+import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
+import { migrations } from './registry.ts';
+
+const counts = operation('test.counts', async (tx) => {
+  const rows: Record<string, number> = {};
+  for (const table of ['turn', 'response', 'receipt', 'message'] as const) {
+    const [found] = await tx.build<{ total: number }>((db, sql) => db.selectFrom(table).select(sql<number>`count(*)`.as('total')));
+    rows[table] = found?.total ?? 0;
+  }
+  return rows;
+});
+
+/** The same money in each of the places that hold it. */
+const spent = operation('test.spent', async (tx) => {
+  const calls = await tx.build<object>((db) =>
+    db.selectFrom('model_call').select(['turn_id', 'conversation_ref', 'provider', 'model', 'operation', 'outcome', 'cost_nano']).orderBy('id'),
+  );
+  const turns = await tx.build<object>((db) => db.selectFrom('turn').select(['id', 'state', 'cost_nano', 'reserved_nano']).orderBy('id'));
+  const conversations = await tx.build<object>((db) => db.selectFrom('conversation').select(['ref', 'input_tokens', 'cost_nano']));
+  return { calls, turns, conversations };
+});
+
+let db: Db & AsyncDisposable;
+beforeEach(async () => {
+  db = await openInlineDb({ operations: [openTurn, commitTurn, abortOpenTurns, openWork, bookWork, reserveForTurn, counts, spent], migrations });
+});
+afterEach(() => db[Symbol.asyncDispose]());
+
+const turn: TurnRow = {
+  id: 'tn_1',
+  conversationRef: 'cv_1',
+  sessionKey: 'a:b',
+  agentId: 'default',
+  principalId: 'root',
+  origin: 'api',
+  state: 'running',
+  finishReason: null,
+  failureKind: null,
+  model: null,
+  steps: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  costNano: null,
+  reservedNano: null,
+  traceId: '0'.repeat(32),
+  startedAtMs: 1,
+  endedAtMs: null,
+};
+const receipt: ReceiptRow = {
+  principalId: 'root',
+  key: 'k',
+  digest: 'd',
+  conversationRef: 'cv_1',
+  outcomeJson: null,
+  createdAtMs: 1,
+  expiresAtMs: 9,
+};
+const response: ResponseRow = {
+  id: 'resp_1',
+  previousId: null,
+  principalId: 'root',
+  agentId: 'default',
+  bodyJson: '{}',
+  systemJson: '[]',
+  messagesJson: '[]',
+  createdAtMs: 1,
+  expiresAtMs: 9,
+};
+const conversation = {
+  ref: 'cv_1',
+  agentId: 'default',
+  principalId: 'root',
+  sessionKey: 'a:b',
+  turnId: 'tn_1',
+  steps: 1,
+  toolCalls: 0,
+  inputTokens: 1,
+  outputTokens: 1,
+  costNano: 0,
+  messages: [{ role: 'user' as const, content: 'hi', toolJson: null, attachmentsJson: null, createdAtMs: 1 }],
+  atMs: 2,
+};
+
+test('what a caller keeps is there with the opening of the turn, and with its end', async () => {
+  await db.write(openTurn, { turn, alongside: { receipt } });
+  expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 1, response: 0, message: 0 });
+  await db.write(commitTurn, { turn, calls: [], conversation, alongside: { receipt: { ...receipt, outcomeJson: '{}' }, response } });
+  expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 1, response: 1, message: 1 });
+});
+
+test('a turn is lost together with what could not be kept beside it', async () => {
+  await db.write(commitTurn, { turn, calls: [], conversation: null, alongside: { response } });
+  const again = { turn: { ...turn, id: 'tn_2' }, calls: [], conversation, alongside: { receipt, response } };
+  await expect(db.write(commitTurn, again)).rejects.toThrow(/UNIQUE/);
+  expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 0, response: 1, message: 0 });
+});
+
+test('what a turn had reserved when the process died is spent, in calls, turn and conversation; once', async () => {
+  await db.write(commitTurn, { turn: { ...turn, state: 'completed', endedAtMs: 2 }, calls: [], conversation });
+  await db.write(openTurn, { turn: { ...turn, id: 'tn_2', model: 'p/a/b', reservedNano: 500 } });
+  await db.write(reserveForTurn, { id: 'tn_2', reservedNano: 700, model: 'p/a/b' });
+  await db.write(openTurn, { turn: { ...turn, id: 'tn_3', conversationRef: 'cv_new', model: 'p/m', reservedNano: 11 } });
+  await db.write(openTurn, { turn: { ...turn, id: 'tn_4' } });
+  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(3);
+  const after = {
+    calls: [
+      { turn_id: 'tn_2', conversation_ref: 'cv_1', provider: 'p', model: 'a/b', operation: 'interactive', outcome: 'error', cost_nano: 700 },
+      { turn_id: 'tn_3', conversation_ref: null, provider: 'p', model: 'm', operation: 'interactive', outcome: 'error', cost_nano: 11 },
+    ],
+    turns: [
+      { id: 'tn_1', state: 'completed', cost_nano: null, reserved_nano: null },
+      { id: 'tn_2', state: 'aborted', cost_nano: 700, reserved_nano: null },
+      { id: 'tn_3', state: 'aborted', cost_nano: 11, reserved_nano: null },
+      { id: 'tn_4', state: 'aborted', cost_nano: null, reserved_nano: null },
+    ],
+    conversations: [{ ref: 'cv_1', input_tokens: 1, cost_nano: 700 }],
+  };
+  expect(await db.read(spent, undefined)).toEqual(after);
+  expect(await db.write(abortOpenTurns, { atMs: 10 })).toBe(0);
+  expect(await db.read(spent, undefined)).toEqual(after);
+});
+
+test('a reserve alone keeps nothing for the caller; what is done once does, and the reserve stays', async () => {
+  const start = {
+    id: 'tn_1',
+    conversationRef: 'cv_1',
+    sessionKey: 'a:b',
+    agentId: 'default',
+    principalId: 'root',
+    origin: 'api',
+    traceId: '0'.repeat(32),
+    startedAtMs: 1,
+  };
+  const row = new OpenRow({ db, openTurn }, start, { opened: () => ({ receipt }) });
+  await row.reserve(500, 'p/m');
+  expect(await db.read(counts, undefined)).toMatchObject({ turn: 1, receipt: 0 });
+  await row.beforeOnce([]);
+  expect(await db.read(counts, undefined)).toMatchObject({ turn: 1, receipt: 1 });
+  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reserved_nano: 500 }] });
+  await row.reserve(900, 'p/m');
+  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reserved_nano: 900 }] });
+});
+
+test('a turn that ends has its cost and no reserve any more', async () => {
+  await db.write(openTurn, { turn: { ...turn, reservedNano: 500 } });
+  await db.write(commitTurn, { turn: { ...turn, state: 'completed', costNano: 20, endedAtMs: 2 }, calls: [], conversation: null });
+  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'completed', cost_nano: 20, reserved_nano: null }] });
+});
+
+test('background work is booked on its conversation while there is one, and leaves no row of its own', async () => {
+  await db.write(commitTurn, { turn: { ...turn, state: 'completed', endedAtMs: 2 }, calls: [], conversation });
+  const work = { id: 'wk_1', agentId: 'default', principalId: 'root', conversationRef: 'cv_1' };
+  const call = {
+    provider: 'p',
+    modelId: 'm',
+    operation: 'compaction',
+    usage: { input: 30, output: 4, cacheRead: 0, cacheWrite: 0, estimated: false },
+    cost: { input: 60, output: 8, cacheRead: 0, cacheWrite: 0 },
+    savedNano: 0,
+    latencyMs: 1.6,
+    startedAtMs: 5,
+    outcome: 'ok',
+  } as const;
+  const opening = { ...work, operation: 'compaction', model: 'p/m', reservedNano: 900, traceId: '0'.repeat(32), startedAtMs: 4 } as const;
+  await db.write(openWork, opening);
+  await db.write(bookWork, { ...work, opened: true, calls: [call, { ...call, outcome: 'error', cost: null, savedNano: null }] });
+  await db.write(bookWork, { ...work, id: 'wk_2', conversationRef: 'cv_gone', opened: false, calls: [call] });
+  await db.write(openWork, { ...opening, id: 'wk_3' });
+  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
+  expect(await db.read(spent, undefined)).toMatchObject({
+    calls: [
+      { turn_id: 'wk_1', conversation_ref: 'cv_1', operation: 'compaction', outcome: 'ok', cost_nano: 68 },
+      { turn_id: 'wk_1', conversation_ref: 'cv_1', operation: 'compaction', outcome: 'error', cost_nano: null },
+      { turn_id: 'wk_2', conversation_ref: null, cost_nano: 68 },
+      { turn_id: 'wk_3', conversation_ref: 'cv_1', operation: 'compaction', outcome: 'error', cost_nano: 900 },
+    ],
+    turns: [{ id: 'tn_1' }],
+    conversations: [{ ref: 'cv_1', input_tokens: 61, cost_nano: 968 }],
+  });
+});

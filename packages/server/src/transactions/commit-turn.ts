@@ -1,0 +1,36 @@
+import { markTasks } from '../features/background/store.ts';
+import { inboxDeliver } from '../features/inbox/store.ts';
+import { keepReceipt } from '../features/receipts/store.ts';
+import { keepResponse } from '../features/responses/store.ts';
+import { addMessages } from '../features/sessions/store.ts';
+import type { AlongsideRows } from '../features/turns/api.ts';
+import { recordTurn, type TurnCommit, type TurnOpening } from '../features/turns/store.ts';
+import { endRun } from './end-run.ts';
+import { markTold } from '../features/subagents/news-store.ts';
+import type { EndedRun } from '../features/subagents/row.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
+import { keepSend } from './send-work.ts';
+
+/** The row that comes before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
+export const openTurn = operation('turns.open', async (tx, input: TurnOpening): Promise<void> => {
+  await recordTurn(tx, input.turn, [], null);
+  await keepAlongside(tx, input.alongside);
+});
+
+/** The one transaction of a turn bound to a request: messages, usage, cost, terminal row and what its caller keeps with it, all or none (decisions §7). */
+export const commitTurn = operation('turns.commit', async (tx, input: TurnCommit): Promise<{ readonly created: boolean }> => {
+  await recordTurn(tx, input.turn, input.calls, input.conversation === null ? null : input.turn.conversationRef);
+  await keepAlongside(tx, input.alongside);
+  return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
+});
+
+/** What the caller of a turn keeps with it; gives the run that it ended. */
+export async function keepAlongside(tx: Tx, rows: AlongsideRows | undefined): Promise<EndedRun | undefined> {
+  if (rows?.response !== undefined) await keepResponse(tx, rows.response);
+  if (rows?.receipt !== undefined) await keepReceipt(tx, rows.receipt);
+  if (rows?.tasks !== undefined) await markTasks(tx, rows.tasks);
+  if (rows?.news !== undefined) await markTold(tx, rows.news);
+  if (rows?.send !== undefined) await keepSend(tx, rows.send);
+  for (const message of rows?.inbox ?? []) await inboxDeliver(tx, message);
+  return rows?.runEnd === undefined ? undefined : endRun(tx, rows.runEnd);
+}

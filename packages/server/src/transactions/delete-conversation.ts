@@ -1,0 +1,20 @@
+import { dropApprovals } from '../features/approvals/store.ts';
+import { dropTasks } from '../features/background/store.ts';
+import { dropReviewMark } from '../features/memory/review-store.ts';
+import { endWaitingIn } from '../features/durable/store.ts';
+import { forgetReceipts } from '../features/receipts/store.ts';
+import { type Archival, archiveConversation, type ConversationRow } from '../features/sessions/store.ts';
+import { operation } from '../kernel/db/operation.ts';
+import { dropSends } from './send-work.ts';
+
+/** Archive, removal, audit row and the answers that idempotency keys would still return, all or none. */
+export const deleteConversation = operation('sessions.delete', async (tx, input: Archival): Promise<ConversationRow> => {
+  const conversation = await archiveConversation(tx, input);
+  await dropApprovals(tx, { conversationRef: conversation.ref });
+  await forgetReceipts(tx, conversation.ref);
+  await dropReviewMark(tx, conversation.ref);
+  await dropTasks(tx, conversation.ref);
+  await endWaitingIn(tx, { ref: conversation.ref, endedBy: 'deleted', atMs: input.atMs });
+  await dropSends(tx, { ref: conversation.ref, atMs: input.atMs });
+  return conversation;
+});

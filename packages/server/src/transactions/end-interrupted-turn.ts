@@ -1,0 +1,48 @@
+import { type Settlement, settleWork } from '../features/durable/store.ts';
+import type { InboxMessage } from '../features/inbox/api.ts';
+import { inboxDeliver } from '../features/inbox/store.ts';
+import { dropLedger, findDurableTurn } from '../features/turns/ledger-store.ts';
+import { endOf } from '../features/turns/left-turn.ts';
+import { endOpenTurn } from '../features/turns/store.ts';
+import { appendAudit } from '../kernel/db/audit.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
+import { newId, newTraceId } from '../kernel/ids.ts';
+
+/**
+ * Ends a piece of work without its turn, because the agent is gone or may not run, together with what an earlier run left of
+ * that turn. `unknown`: the turn was cut off inside a tool of class `once`, and so is the work, whatever its end was to be.
+ */
+export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'settled' | 'unknown' | 'lost'> {
+  const { id: workId, atMs } = ending;
+  const left = await findDurableTurn(tx, workId);
+  const toolName = left && endOf(left)?.toolName;
+  const isUnknown = toolName !== undefined;
+  if (!(await settleWork(tx, isUnknown ? { ...ending, state: 'unknown', errorKind: 'unknown' } : ending))) return 'lost';
+  if (left === undefined) return 'settled';
+  const { turnId } = left;
+  await endOpenTurn(tx, { id: turnId, state: isUnknown ? 'unknown' : 'aborted', atMs });
+  await dropLedger(tx, turnId);
+  if (!isUnknown) return 'settled';
+  await appendAudit(tx, {
+    id: newId('au'),
+    atMs,
+    principalId: 'system:durable',
+    action: 'turn.unknown',
+    classification: 'mutate',
+    outcome: 'failure',
+    target: turnId,
+    metadata: { workId, toolName },
+    traceId: newTraceId(),
+  });
+  return 'unknown';
+}
+
+/** Ends a piece of work without its turn, with a message about it; false when the claim is another's, or the message was delivered before. */
+export const endWorkWithMessage = operation(
+  'durable.endWithMessage',
+  async (tx, { inbox, ...ending }: Settlement & { readonly inbox: InboxMessage }): Promise<boolean> =>
+    (await settleWithoutTurn(tx, ending)) !== 'lost' && (await inboxDeliver(tx, inbox)) === 'accepted',
+);
+
+/** The end of work that no feature settled in an operation of its own. */
+export const endWork = operation('durable.end', async (tx, ending: Settlement): Promise<boolean> => (await settleWithoutTurn(tx, ending)) !== 'lost');

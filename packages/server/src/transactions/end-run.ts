@@ -1,0 +1,168 @@
+import type { SubAgentTelemetry } from '@gatehouse/contract';
+import { settleWithoutTurn } from './end-interrupted-turn.ts';
+import { endLease, leaveRoot } from '../features/autonomy/store.ts';
+import type { WorkClaim, WorkEnd } from '../features/durable/api.ts';
+import { acceptWork, cancelWork } from '../features/durable/store.ts';
+import { addMessages, growUsage } from '../features/sessions/store.ts';
+import type { RunEnding } from '../features/subagents/api.ts';
+import { markTold, passNewsOn } from '../features/subagents/news-store.ts';
+import { type EndedRun, isEnded, type RunRow } from '../features/subagents/row.ts';
+import { closeRun, openRunsOfRoot, readRun, readSeen, silence, subtreeOf } from '../features/subagents/store.ts';
+import { announceWork } from '../features/subagents/work-kind.ts';
+import type { TurnTotals } from '../features/turns/ledger.ts';
+import { abandonTurn, findDurableTurn, type LeftTurn, linkCalls } from '../features/turns/ledger-store.ts';
+import { appendAudit, type AuditRow } from '../kernel/db/audit.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
+import { parseJson } from '../kernel/json.ts';
+import type { ModelMessage } from '../llm/model.ts';
+import { encodeToolColumn } from '../runtime/stored-message.ts';
+
+/**
+ * Ends a run, in the transaction that ends its work: its row, its lease, its part of the root, and the work that tells of it.
+ * Gives the run as it is then; undefined when it had ended before.
+ */
+export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: RunEnding): Promise<EndedRun | undefined> {
+  const { state, atMs } = closing;
+  const row = await closeRun(tx, { id: runId, ...closing });
+  if (row === undefined) return undefined;
+  await endLease(tx, { leaseId: row.leaseId, atMs });
+  await leaveRoot(tx, { rootRunId: row.rootRunId, piece: 'run', failed: state === 'failed', cause: closing.cause, tokens, costNano, atMs });
+  const passedOn = await passNewsOn(tx, row);
+  if (row.announceTo === 'none') await markTold(tx, { runIds: passedOn, as: 'none' });
+  if (row.announceTo === 'conversation' || row.announceTo === 'inbox')
+    for (const id of [row.id, ...passedOn]) await acceptAnnouncement(tx, id, row.agentId, atMs);
+  return { row, seen: await readSeen(tx, runId) };
+}
+
+async function acceptAnnouncement(tx: Tx, runId: string, agentId: string, atMs: number): Promise<void> {
+  // One for each run, whatever happens: the id of the work says so too.
+  await acceptWork(tx, { id: `wi_${runId}`, kind: announceWork, key: runId, digest: '', agentId, payload: { runId }, owed: true, atMs });
+}
+
+export interface RunFinish {
+  readonly claim: WorkClaim;
+  readonly ending: RunEnding;
+}
+
+const cutOff = 'The daemon ended while it did what must not be repeated; how far it came is not known';
+const workEnds: Readonly<Record<RunEnding['state'], WorkEnd>> = { completed: 'done', failed: 'failed' };
+
+/** Ends a run whose turn did not; undefined when the claim is another's, or it had ended before. */
+export const finishRun = operation('subagents.finish', async (tx, { claim, ending }: RunFinish): Promise<EndedRun | undefined> => {
+  const { id, owner, fence } = claim;
+  const { state, errorKind, atMs } = ending;
+  const settled = await settleWithoutTurn(tx, { id, owner, fence, state: workEnds[state], errorKind, atMs });
+  if (settled === 'lost') return undefined;
+  return endRun(tx, settled === 'unknown' ? { ...ending, errorKind: 'unknown', cause: cutOff } : ending);
+});
+
+type Which = { readonly runId: string } | { readonly rootRunId: string; readonly only?: 'queued' } | { readonly runIds: readonly string[] };
+
+export interface RunKill {
+  readonly which: Which;
+  readonly endReason: Extract<RunEnding['endReason'], 'killed' | 'ghost_sweep'>;
+  readonly errorKind: string;
+  /** Whether whoever asked for a run is told: not whoever ends it itself. */
+  readonly told: boolean;
+  /** Written when it ended something. */
+  readonly audit?: AuditRow | undefined;
+  readonly atMs: number;
+}
+
+/**
+ * Ends runs with everything that they delegated, in one commit that also ends their work: whoever has it can write nothing
+ * any more. Only then are they stopped. Gives those that it ended.
+ */
+export const killRuns = operation('subagents.kill', async (tx, kill: RunKill) => {
+  const ended = await killWithin(tx, kill);
+  if (kill.audit !== undefined && ended.length > 0) await appendAudit(tx, kill.audit);
+  return ended;
+});
+
+/** Part of `killRuns` and of a steer that begins anew. */
+export async function killWithin(tx: Tx, { which, endReason, errorKind, told, atMs }: RunKill): Promise<EndedRun[]> {
+  // What ended by itself meanwhile has had its end, and whatever it left behind goes on.
+  const heads: string[] = [];
+  for (const id of await headsOf(tx, which)) if ((await openRun(tx, id)) !== undefined) heads.push(id);
+  const ids = new Set<string>();
+  for (const head of heads) for (const id of await subtreeOf(tx, head)) ids.add(id);
+  const ended: EndedRun[] = [];
+  // First nobody is told of what goes with the others.
+  for (const id of ids) if (!told || !heads.includes(id)) await silence(tx, id);
+  for (const id of ids) {
+    const row = await openRun(tx, id);
+    if (row === undefined) continue;
+    await cancelWork(tx, { id: row.workId, errorKind, atMs });
+    const left = await findDurableTurn(tx, row.workId);
+    if (left !== undefined) {
+      await keepDone(tx, row, left, { errorKind, atMs });
+      await abandonTurn(tx, { turnId: left.turnId, atMs });
+    }
+    const said = { cause: null, summary: null, resultText: null, resultRefJson: null, tainted: Number(left?.isTainted === true) };
+    const closed = await endRun(tx, { runId: id, state: 'failed', endReason, errorKind, ...said, ...usageOf(left?.totals), atMs });
+    if (closed !== undefined) ended.push(closed);
+  }
+  return ended;
+}
+
+async function openRun(tx: Tx, id: string): Promise<RunRow | undefined> {
+  const row = await readRun(tx, id);
+  return row === undefined || isEnded(row) ? undefined : row;
+}
+
+/** What a run did before it was ended stays in its conversation; a step that was cut off does not. */
+async function keepDone(tx: Tx, row: RunRow, left: LeftTurn, { errorKind, atMs }: Pick<RunKill, 'errorKind' | 'atMs'>): Promise<void> {
+  const { steps, totals, startedAtMs, turnId } = left;
+  // Written by `planRun` alone; the storage threads know no schemas.
+  const { message } = parseJson(row.optionsJson) as { readonly message: string };
+  const done = steps.flatMap((step) => (step.finished ? step.messages : []));
+  const note: ModelMessage = { role: 'assistant', content: `[Ended before it was done: ${errorKind}. What is above was done.]` };
+  const all: readonly ModelMessage[] = [{ role: 'user', content: message }, ...done, note];
+  await addMessages(tx, {
+    ref: row.conversationRef,
+    agentId: row.agentId,
+    principalId: row.principalId,
+    sessionKey: row.sessionKey,
+    turnId,
+    steps: totals.steps,
+    toolCalls: done.filter(({ role }) => role === 'tool').length,
+    // What was booked so far is linked below.
+    inputTokens: 0,
+    outputTokens: 0,
+    costNano: 0,
+    messages: all.map((each, index) => ({
+      role: each.role,
+      content: each.content,
+      toolJson: encodeToolColumn(each),
+      attachmentsJson: null,
+      createdAtMs: index === 0 ? startedAtMs : atMs,
+    })),
+    atMs,
+    tainted: left.isTainted,
+  });
+  await growUsage(tx, { ref: row.conversationRef, ...(await linkCalls(tx, { turnId, conversationRef: row.conversationRef })) });
+}
+
+function usageOf(used: TurnTotals | undefined): Pick<RunEnding, 'tokens' | 'costNano' | 'telemetryJson'> {
+  if (used === undefined) return { tokens: 0, costNano: 0, telemetryJson: null };
+  const { steps: stepsExecuted, inputTokens, outputTokens, costNano } = used;
+  const tokens = inputTokens + outputTokens;
+  const telemetry: SubAgentTelemetry = {
+    tokensUsedTotal: tokens,
+    costTotal: costNano === null ? null : costNano / 1e9,
+    finishReason: 'aborted',
+    stepsExecuted,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+  };
+  return { tokens, costNano, telemetryJson: JSON.stringify(telemetry) };
+}
+
+async function headsOf(tx: Tx, which: Which): Promise<readonly string[]> {
+  if ('runId' in which) return [which.runId];
+  if ('runIds' in which) return which.runIds;
+  const open = await openRunsOfRoot(tx, which.rootRunId);
+  if (which.only === 'queued') return open.filter(({ state }) => state === 'queued').map(({ id }) => id);
+  const ids = new Set(open.map(({ id }) => id));
+  return open.filter(({ parentRunId }) => parentRunId === null || !ids.has(parentRunId)).map(({ id }) => id);
+}

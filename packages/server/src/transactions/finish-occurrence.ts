@@ -1,0 +1,68 @@
+import { settleWithoutTurn } from './end-interrupted-turn.ts';
+import type { WorkClaim, WorkEnd } from '../features/durable/api.ts';
+import { findWork, type WorkStatus } from '../features/durable/store.ts';
+import type { Finish } from '../features/cron/finish.ts';
+import { endOccurrence, openOccurrences, type OccurrenceRow, passOver, readOccurrence } from '../features/cron/occurrence-store.ts';
+import { cronWork } from '../features/cron/work-kind.ts';
+import { enqueueSystemEvent } from '../features/heartbeat/store.ts';
+import { inboxDeliver } from '../features/inbox/store.ts';
+import { addMessages } from '../features/sessions/store.ts';
+import { operation } from '../kernel/db/operation.ts';
+
+/** What became of the end of an occurrence. */
+export interface Finished {
+  readonly row: OccurrenceRow;
+  /** Providers failed too often, and the job was paused. */
+  readonly paused: boolean;
+  /** What was put into the inbox is new there. */
+  readonly delivered: boolean;
+  /** The conversation that was written into is new. */
+  readonly created: boolean;
+}
+
+const workEnds: Readonly<Record<Finish['end']['status'], WorkEnd>> = {
+  dispatched: 'done',
+  completed: 'done',
+  skipped: 'done',
+  failed: 'failed',
+  aborted: 'aborted',
+  unknown: 'unknown',
+};
+
+/**
+ * Ends an occurrence with everything that it leaves behind, in one commit: its record, its job, the work that it was, the
+ * message to whoever is told. Undefined when the claim is another's by now, or it had ended before: then nothing is done.
+ */
+export const finishOccurrence = operation(
+  'cron.finish',
+  async (
+    tx,
+    { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, late }: Finish,
+  ): Promise<Finished | undefined> => {
+    const settled = claim && (await settleWithoutTurn(tx, settlementOf(claim, planned)));
+    if (settled === 'lost') return undefined;
+    const end = settled === 'unknown' ? { ...planned, status: 'unknown' as const, errorKind: 'owner_lost' } : planned;
+    const before = await readOccurrence(tx, end.executionId);
+    if (before === undefined || before.terminalAtMs !== null) return undefined;
+    const delivery = inbox === undefined ? undefined : await inboxDeliver(tx, inbox);
+    const deliveryStatus = delivery === 'mismatch' ? 'rejected' : end.deliveryStatus;
+    const created = conversation !== undefined && delivery === 'accepted' && (await addMessages(tx, conversation)).created;
+    if (systemEvent !== undefined) await enqueueSystemEvent(tx, systemEvent);
+    const ended = await endOccurrence(tx, { ...end, deliveryStatus, dependency, defaultMaxErrors });
+    if (late !== undefined) await passOver(tx, end.executionId, late);
+    return ended && { ...ended, delivered: delivery === 'accepted', created };
+  },
+);
+
+const settlementOf = (claim: WorkClaim, { status, errorKind, atMs }: Finish['end']) => ({ ...claim, state: workEnds[status], errorKind, atMs });
+
+/** Occurrences without an end, and what became of their work: that of one whose turn was committed just before the daemon ended is over. */
+export const readUnfinished = operation(
+  'cron.unfinished',
+  async (tx, { limit }: { readonly limit: number }): Promise<{ row: OccurrenceRow; work: WorkStatus | null }[]> => {
+    const found = [];
+    for (const row of await openOccurrences(tx, limit))
+      found.push({ row, work: (await findWork(tx, { kind: cronWork, key: row.executionId })) ?? null });
+    return found;
+  },
+);

@@ -1,0 +1,79 @@
+import { enterRoot, leaveRoot } from '../features/autonomy/store.ts';
+import { acceptWork, cancelWork, findWork, holdsWork, settleWork } from '../features/durable/store.ts';
+import {
+  type GraphAccepted,
+  type GraphClosed,
+  type GraphClosing,
+  type GraphIntake,
+  maxOpenGraphs,
+  maxOpenOfOne,
+  type NodeMoves,
+} from '../features/graph/operations.ts';
+import { addGraph, changeNodes, endGraphRow, type FoundGraph, openGraphs, openGraphsOf, readGraph, stoppedGraph } from '../features/graph/store.ts';
+import { inboxDeliver } from '../features/inbox/store.ts';
+import { appendAudit } from '../kernel/db/audit.ts';
+import { operation } from '../kernel/db/operation.ts';
+
+/** Everything that the answer of `graph.execute` promises, in one commit. */
+export const acceptGraph = operation(
+  'graph.accept',
+  async (tx, { row, nodeIds, wasLoaded, root, work, audit }: GraphIntake): Promise<GraphAccepted> => {
+    const known = await findWork(tx, { kind: work.kind, key: work.key });
+    // Under its own id it was started by another call than this one.
+    if (known !== undefined) return work.key === row.id ? 'gone' : graphOf(known.payload);
+    const open = await openGraphs(tx, row.principalId);
+    if (open.all >= maxOpenGraphs) return 'full';
+    if (open.own >= maxOpenOfOne) return 'full_of_own';
+    if (!(await addGraph(tx, row, nodeIds, wasLoaded))) return 'gone';
+    await enterRoot(tx, root);
+    await acceptWork(tx, work);
+    await appendAudit(tx, audit);
+    return 'accepted';
+  },
+);
+
+/** Written by `acceptGraph` alone. */
+const graphOf = (payload: unknown) => payload as { readonly graphId: string };
+
+/** Nodes of a graph move on, with what people are told of it. */
+export const moveGraphNodes = operation(
+  'graph.move',
+  async (tx, { claim, graphId, changes, inbox, waitedMs }: NodeMoves): Promise<string[] | undefined> => {
+    if (!(await holdsWork(tx, claim)) || !(await changeNodes(tx, graphId, changes, waitedMs))) return undefined;
+    const delivered: string[] = [];
+    for (const message of inbox) if ((await inboxDeliver(tx, message)) === 'accepted') delivered.push(message.id);
+    return delivered;
+  },
+);
+
+/** Ends a graph with its work, its part of the root run, and the one announcement of its end. */
+export const closeGraph = operation(
+  'graph.close',
+  async (tx, { claim, end, errorKind, inbox, work }: GraphClosing): Promise<GraphClosed | undefined> => {
+    const { id, atMs, state } = end;
+    const stoppedBy = state === 'cancelled' ? undefined : await stoppedGraph(tx, id);
+    if (stoppedBy !== undefined) return { stoppedBy };
+    const workState = state === 'completed' ? 'done' : state === 'failed' ? 'failed' : 'aborted';
+    if (claim !== undefined && !(await settleWork(tx, { ...claim, state: workState, errorKind, atMs }))) return undefined;
+    if (!(await endGraphRow(tx, end))) return undefined;
+    const found = await readGraph(tx, id);
+    if (found === undefined) return undefined;
+    const { workId, rootRunId } = found.row;
+    if (claim === undefined && workId !== null) await cancelWork(tx, { id: workId, errorKind: errorKind ?? 'killed', atMs });
+    if (rootRunId !== null) await leaveRoot(tx, { rootRunId, piece: 'graph', failed: state !== 'completed', tokens: 0, costNano: 0, atMs });
+    const delivered = inbox !== undefined && (await inboxDeliver(tx, inbox)) === 'accepted';
+    if (work !== undefined) await acceptWork(tx, work);
+    return { delivered, found };
+  },
+);
+
+export const graphsOfRoot = operation('graph.ofRoot', async (tx, { rootRunId }: { readonly rootRunId: string }): Promise<FoundGraph[]> => {
+  const found: FoundGraph[] = [];
+  for (const { id } of await openGraphsOf(tx, rootRunId)) {
+    const graph = await readGraph(tx, id);
+    if (graph !== undefined) found.push(graph);
+  }
+  return found;
+});
+
+export const graphWorkOperations = [acceptGraph, moveGraphNodes, closeGraph, graphsOfRoot];

@@ -1,0 +1,76 @@
+import type { LeftInLane } from '../features/turns/durable.ts';
+import { parseJson } from '../kernel/json.ts';
+import { operation, query } from '../kernel/db/operation.ts';
+
+/** A turn that an earlier run of the daemon left; `isSuspended`: its wait was ended by a suspension of its agent, for whose resume it waits. */
+export interface LeftBefore extends LeftInLane {
+  readonly isSuspended: boolean;
+}
+
+interface LeftRow extends Pick<LeftInLane, 'workId' | 'fence' | 'origin' | 'startedAtMs' | 'approvalId'> {
+  readonly ref: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly isSuspended: 0 | 1;
+  readonly turnJson: string | null;
+}
+
+// One row of each work is enough: all its requests are of the same turn.
+const waiting = query<Record<string, never>, LeftRow>(({ db, sql }) =>
+  db
+    .with('asked', (with_) =>
+      with_
+        .selectFrom('approval')
+        .select([sql<string>`json_extract(turn_json, '$.workId')`.as('workId'), sql<string>`max(id)`.as('id'), 'turn_json as turnJson'])
+        .where('turn_json', 'is not', null)
+        .groupBy('workId'),
+    )
+    .selectFrom('work_item as w')
+    .innerJoin('durable_turn as d', 'd.work_id', 'w.id')
+    .innerJoin('turn as t', 't.id', 'd.turn_id')
+    .leftJoin('asked as a', 'a.workId', 'w.id')
+    .select([
+      'w.id as workId',
+      'w.fence',
+      't.conversation_ref as ref',
+      't.session_key as sessionKey',
+      't.agent_id as agentId',
+      't.principal_id as principalId',
+      't.origin',
+      't.started_at_ms as startedAtMs',
+      sql<string>`iif(json_extract(w.waiting_json, '$.kind') = 'approval', json_extract(w.waiting_json, '$.subject'), a.id)`.as('approvalId'),
+      sql<0 | 1>`json_extract(w.waiting_json, '$.kind') = 'agent'`.as('isSuspended'),
+      'a.turnJson',
+    ])
+    .where(sql<boolean>`w.state = 'accepted'`)
+    .where('w.waiting_json', 'is not', null)
+    .where(
+      sql<boolean>`(json_extract(w.waiting_json, '$.kind') = 'approval' or (json_extract(w.waiting_json, '$.kind') = 'agent' and a.id is not null))`,
+    )
+    .where(sql<boolean>`json_extract(w.waiting_json, '$.endedBy') is null`),
+);
+
+/** Turns that an earlier run of the daemon left waiting for an approval. */
+export const readLeftTurns = operation('turns.left', async (tx): Promise<LeftBefore[]> => {
+  const rows = await tx.all(waiting, {});
+  return rows.map(({ turnJson, ref, sessionKey, agentId, principalId, isSuspended, ...row }) => {
+    // Written by `createAsk` alone.
+    const { rootRunId = null, runId = null } = turnJson === null ? {} : (parseJson(turnJson) as { rootRunId?: string; runId?: string });
+    return { ...row, target: { ref, sessionKey, agentId, principalId }, isSuspended: isSuspended === 1, rootRunId, runId };
+  });
+});
+
+const dueBehind = query<{ atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where(sql<boolean>`state = 'accepted'`)
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'conversation'`),
+);
+
+/** At a start: work that waited behind a conversation looks whether it still must. */
+export const resumeBehind = operation('turns.resumeBehind', async (tx, input: { readonly atMs: number }): Promise<void> => {
+  await tx.run(dueBehind, input);
+});

@@ -1,0 +1,102 @@
+import { isOpenWork } from '../features/durable/store.ts';
+import { growUsage } from '../features/sessions/store.ts';
+import { toCallRow } from '../features/turns/commit.ts';
+import { addLostCost, dropLedger, markFirstCall, workOf } from '../features/turns/ledger-store.ts';
+import { endOpenTurns, findOpenTurns, forgetTurn, type ModelCallRow, recordCalls, recordTurn, type TurnRow } from '../features/turns/store.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
+import type { WorkBooking, WorkOpening } from '../features/budgets/api.ts';
+
+/** Row of background work that runs under a cap in money; its `origin` is the operation. */
+export const openWork = operation('work.open', async (tx, { operation: origin, conversationRef, ...work }: WorkOpening): Promise<void> => {
+  const turn: TurnRow = {
+    ...work,
+    origin,
+    conversationRef: conversationRef ?? '',
+    sessionKey: '',
+    state: 'running',
+    finishReason: null,
+    failureKind: null,
+    steps: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    costNano: null,
+    endedAtMs: null,
+  };
+  await recordTurn(tx, turn, [], null);
+});
+
+/** The calls of background work, and the totals of its conversation grown by the same figures. */
+export const bookWork = operation(
+  'work.book',
+  async (tx, { id, agentId, principalId, conversationRef, opened, calls }: WorkBooking): Promise<void> => {
+    if (opened) await forgetTurn(tx, id);
+    await bookCalls(tx, { id, agentId, principalId, conversationRef }, calls.map(toCallRow));
+  },
+);
+
+/**
+ * At start: turns bound to a request died with the process that ran them. What they held under a cap in money is booked
+ * as spent, since nobody knows how much of it was (decisions §7).
+ */
+export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { readonly atMs: number }): Promise<number> => {
+  const open = await findOpenTurns(tx);
+  const kept: string[] = [];
+  for (const turn of open) {
+    const workId = await workOf(tx, turn.id);
+    if (turn.reservedNano !== null) {
+      if (workId !== undefined && turn.reservedNano > 0) await markFirstCall(tx, turn.id);
+      await bookCalls(tx, turn, [lostCall(turn, turn.reservedNano)]);
+    }
+    if (isWork(turn)) await forgetTurn(tx, turn.id);
+    if (workId === undefined) continue;
+    // One that belongs to work goes on with it.
+    if (await isOpenWork(tx, workId)) {
+      kept.push(turn.id);
+      if (turn.reservedNano !== null) await addLostCost(tx, { turnId: turn.id, costNano: turn.reservedNano });
+    } else await dropLedger(tx, turn.id);
+  }
+  await endOpenTurns(tx, { ...input, kept });
+  return open.filter((turn) => !isWork(turn) && !kept.includes(turn.id)).length;
+});
+
+const isWork = ({ id }: TurnRow) => id.startsWith('wk_');
+
+/** One row per call; the totals of the conversation, where it is stored, grow by the same figures. */
+export async function bookCalls(
+  tx: Tx,
+  of: { readonly id: string; readonly agentId: string; readonly principalId: string; readonly conversationRef: string | null },
+  calls: readonly ModelCallRow[],
+): Promise<void> {
+  const sum = (part: (call: ModelCallRow) => number | null) => calls.reduce((total, call) => total + (part(call) ?? 0), 0);
+  const { id: turnId, agentId, principalId, conversationRef: ref } = of;
+  const usage = {
+    inputTokens: sum((call) => call.inputTokens),
+    outputTokens: sum((call) => call.outputTokens),
+    costNano: sum((call) => call.costNano),
+  };
+  const isStored = ref !== null && ref !== '' && (await growUsage(tx, { ref, ...usage }));
+  await recordCalls(tx, { turnId, agentId, principalId, conversationRef: isStored ? ref : null }, calls);
+}
+
+/** Origins whose turns are booked under their own names. */
+const namedLikeOrigin: ReadonlySet<string> = new Set(['cron', 'heartbeat', 'subagent']);
+
+function lostCall(turn: TurnRow, costNano: number): ModelCallRow {
+  const [provider = '', ...rest] = (turn.model ?? '').split('/');
+  return {
+    provider,
+    model: rest.join('/'),
+    operation: isWork(turn) || namedLikeOrigin.has(turn.origin) ? turn.origin : 'interactive',
+    outcome: 'error',
+    inputTokens: 0,
+    outputTokens: 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    estimated: true,
+    costNano,
+    savedNano: null,
+    latencyMs: 0,
+    responseId: null,
+    atMs: turn.startedAtMs,
+  };
+}

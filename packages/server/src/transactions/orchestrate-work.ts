@@ -1,0 +1,14 @@
+import { endLease, enterRoot, issueLease, leaveRoot } from '../features/autonomy/store.ts';
+import type { ScriptBegin, ScriptEnd } from '../features/orchestrate/api.ts';
+import { operation } from '../kernel/db/operation.ts';
+
+/** A script becomes a piece of its root and gets its lease; `denied` when the root was stopped, and then there is neither. */
+export const beginScript = operation('orchestrate.begin', async (tx, { root, lease }: ScriptBegin): Promise<void> => {
+  await enterRoot(tx, root);
+  await issueLease(tx, lease);
+});
+
+export const endScript = operation('orchestrate.end', async (tx, { leaseId, root }: ScriptEnd): Promise<void> => {
+  await endLease(tx, { leaseId, atMs: root.atMs });
+  await leaveRoot(tx, root);
+});

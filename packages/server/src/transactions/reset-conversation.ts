@@ -1,0 +1,37 @@
+import { clearApprovals } from '../features/approvals/store.ts';
+import { dropTasks } from '../features/background/store.ts';
+import { dropContext } from '../features/context/store.ts';
+import { dropReviewMark } from '../features/memory/review-store.ts';
+import { type Forgotten, forgetConversationMemories } from '../features/memory/store.ts';
+import { forgetReceipts } from '../features/receipts/store.ts';
+import type { Erasure, Erased, SessionReset } from '../features/sessions/api.ts';
+import { eraseMessages, leaveBehind } from '../features/sessions/reset-store.ts';
+import { appendAudit } from '../kernel/db/audit.ts';
+import { operation } from '../kernel/db/operation.ts';
+
+/** What the model sees of a conversation is gone, summaries included; its messages stay. All or none. */
+export const resetSession = operation('sessions.reset', async (tx, input: SessionReset): Promise<number> => {
+  const reset = await leaveBehind(tx, input.ref);
+  if (reset === undefined) return 0;
+  await dropContext(tx, { conversationId: reset.row.id });
+  await dropTasks(tx, input.ref);
+  await clearApprovals(tx, { conversationRef: input.ref });
+  if (input.audit !== undefined) await appendAudit(tx, input.audit);
+  return reset.left;
+});
+
+/** Each layer of a conversation that is named, with the audit row, all or none; layers that are not there count as 0. */
+export const resetConversation = operation('sessions.resetConversation', async (tx, input: Erasure): Promise<Erased> => {
+  const found = await eraseMessages(tx, input.ref);
+  const { summaries } = found === undefined ? { summaries: 0 } : await dropContext(tx, { conversationId: found.row.id });
+  await clearApprovals(tx, { conversationRef: input.ref });
+  await forgetReceipts(tx, input.ref);
+  await dropReviewMark(tx, input.ref);
+  await dropTasks(tx, input.ref);
+  const forgotten: Forgotten | undefined =
+    input.memories === 'keep'
+      ? undefined
+      : await forgetConversationMemories(tx, { conversationRef: input.ref, purgeDerived: input.memories === 'purge' });
+  await appendAudit(tx, input.audit);
+  return { messages: found?.erased ?? 0, summaries, ...(forgotten !== undefined && { forgotten }) };
+});

@@ -1,0 +1,68 @@
+import { conversationsOf, holdsOutsideText, isStillThere, readReviewed } from '../features/sessions/review-store.ts';
+import {
+  citeConversation,
+  type KeptReview,
+  markReviewed,
+  markReviewFailed,
+  type Reviewable,
+  type ReviewFailure,
+  reviewMarks,
+  type ReviewText,
+} from '../features/memory/review-store.ts';
+import { insertMemory } from '../features/memory/store.ts';
+import { operation } from '../kernel/db/operation.ts';
+
+/** After so many failed reviews a conversation is left alone until it grows. */
+const maxFailures = 3;
+
+/** The conversations of an agent with at least `minMessages` new messages: those that never failed first, then the one that rests longest. */
+export const findReviewable = operation(
+  'memory.findReviewable',
+  async (tx, input: { readonly agentId: string; readonly minMessages: number; readonly limit: number }): Promise<Reviewable[]> => {
+    const marks = await reviewMarks(tx, input.agentId);
+    const due: (Reviewable & { readonly failures: number })[] = [];
+    for (const { id, ref, principalId, sessionKey, lastSeq } of await conversationsOf(tx, { agentId: input.agentId, minSeq: input.minMessages })) {
+      const mark = marks.get(ref);
+      const fromSeq = (mark?.reviewedToSeq ?? 0) + 1;
+      const failures = mark?.failures ?? 0;
+      if (lastSeq - fromSeq + 1 < input.minMessages) continue;
+      if (mark !== undefined && failures >= maxFailures && lastSeq - mark.triedToSeq < input.minMessages) continue;
+      due.push({ conversationId: id, conversationRef: ref, principalId, sessionKey, fromSeq, toSeq: lastSeq, failures });
+    }
+    return due.toSorted((a, b) => a.failures - b.failures).slice(0, input.limit);
+  },
+);
+
+/** The new messages of a conversation: all of up to twice `ends`, otherwise so many from either end; and whether text from outside is in it. */
+export const readReviewable = operation(
+  'memory.readReviewable',
+  async (
+    tx,
+    { conversationId, fromSeq, toSeq, ends }: Pick<Reviewable, 'conversationId' | 'fromSeq' | 'toSeq'> & { readonly ends: number },
+  ): Promise<ReviewText> => {
+    const messages =
+      toSeq - fromSeq < ends * 2
+        ? await readReviewed(tx, { conversationId, from: fromSeq, to: toSeq })
+        : [
+            ...(await readReviewed(tx, { conversationId, from: fromSeq, to: fromSeq + ends - 1 })),
+            ...(await readReviewed(tx, { conversationId, from: toSeq - ends + 1, to: toSeq })),
+          ];
+    return { messages, outside: await holdsOutsideText(tx, conversationId) };
+  },
+);
+
+/**
+ * What a review found and its watermark, all or none. False, with nothing stored, when the conversation was cleared or
+ * deleted meanwhile: what was forgotten must not come back from its review.
+ */
+export const keepReview = operation('memory.keepReview', async (tx, input: KeptReview): Promise<boolean> => {
+  if (!(await isStillThere(tx, { ref: input.conversationRef, seq: input.toSeq, turnId: input.lastTurnId }))) return false;
+  for (const memory of input.memories) await insertMemory(tx, memory);
+  for (const id of input.seenAgain) await citeConversation(tx, { id, conversationRef: input.conversationRef });
+  await markReviewed(tx, input);
+  return true;
+});
+
+export const failReview = operation('memory.failReview', async (tx, input: ReviewFailure): Promise<void> => {
+  if (await isStillThere(tx, { ref: input.conversationRef, seq: input.toSeq, turnId: input.lastTurnId })) await markReviewFailed(tx, input);
+});

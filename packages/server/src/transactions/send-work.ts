@@ -1,0 +1,50 @@
+import type { WorkClaim } from '../features/durable/api.ts';
+import { settleWithoutTurn } from './end-interrupted-turn.ts';
+import { acceptWork, cancelWork, findWork } from '../features/durable/store.ts';
+import type { InboxMessage } from '../features/inbox/api.ts';
+import { inboxDeliver } from '../features/inbox/store.ts';
+import type { SendIntake, SendProgress } from '../features/session-send/api.ts';
+import { answerKey, sendKind } from '../features/session-send/exchange.ts';
+import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from '../features/session-send/store.ts';
+import { readConversation } from '../features/sessions/store.ts';
+import { abandonTurn, findDurableTurn } from '../features/turns/ledger-store.ts';
+import { AppError } from '../kernel/app-error.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
+
+/** A message to another conversation with the work that brings it there: what the answer of `session.send` promises. */
+export const acceptSend = operation('sessionSend.accept', async (tx, { send, work, isStarting, ageNowMs }: SendIntake): Promise<void> => {
+  // Deleted since it was looked up: a turn would bring it back.
+  if (!isStarting && (await readConversation(tx, send.toRef)) === undefined) throw new AppError('not_found', 'Conversation not found');
+  await addSend(tx, send, ageNowMs);
+  await acceptWork(tx, work);
+});
+
+/** An answer with what follows from it: the next piece of work, or the end and what the inbox is told. */
+export async function keepSend(tx: Tx, { next, inbox, ...answer }: SendProgress): Promise<void> {
+  const state = next !== undefined ? 'open' : answer.errorKind === null ? 'done' : 'failed';
+  if (!(await advanceSend(tx, { ...answer, state, announced: inbox !== undefined }))) return;
+  if (next !== undefined) await acceptWork(tx, next);
+  if (inbox !== undefined) await inboxDeliver(tx, inbox);
+}
+
+/** Ends a message without an answer, with its work and what its sender is told; false when the claim is another's, who then goes on with it. */
+export const failSendWork = operation(
+  'sessionSend.failWork',
+  async (tx, { claim, inbox, ...failure }: SendFailure & { readonly claim: WorkClaim; readonly inbox?: InboxMessage }): Promise<boolean> => {
+    const { errorKind, atMs } = failure;
+    if ((await settleWithoutTurn(tx, { ...claim, state: 'failed', errorKind, atMs })) === 'lost' || !(await closeSend(tx, failure))) return false;
+    if (inbox !== undefined) await inboxDeliver(tx, inbox);
+    return true;
+  },
+);
+
+/** What is on its way into a conversation that is deleted ends with it: a turn would bring the conversation back. */
+export async function dropSends(tx: Tx, about: { readonly ref: string; readonly atMs: number }): Promise<void> {
+  for (const { id, leg } of await endSendsOf(tx, about)) {
+    const work = await findWork(tx, { kind: sendKind, key: answerKey(id, leg) });
+    if (work === undefined) continue;
+    await cancelWork(tx, { id: work.id, errorKind: 'deleted', atMs: about.atMs });
+    const left = await findDurableTurn(tx, work.id);
+    if (left !== undefined) await abandonTurn(tx, { turnId: left.turnId, atMs: about.atMs });
+  }
+}

@@ -1,0 +1,46 @@
+import { acceptWithin } from './accept-run.ts';
+import { killWithin } from './end-run.ts';
+import type { RunAcceptance } from '../features/subagents/acceptance.ts';
+import type { EndedRun } from '../features/subagents/row.ts';
+import { addSteer, allowSteer } from '../features/subagents/steer-store.ts';
+import { readRun } from '../features/subagents/store.ts';
+import { operation } from '../kernel/db/operation.ts';
+
+interface Steering {
+  readonly runId: string;
+  /** No message to this run since then. */
+  readonly beforeMs: number;
+  readonly atMs: number;
+}
+
+/** Why a run cannot be steered. */
+export type NotSteered = 'not_running' | 'too_soon';
+
+/** Keeps a message for a run that runs, to be taken at its next step. */
+export const injectSteer = operation(
+  'subagents.inject',
+  async (
+    tx,
+    { runId: id, text, steerId, ...when }: Steering & { readonly text: string; readonly steerId: string },
+  ): Promise<NotSteered | undefined> => {
+    if ((await readRun(tx, id))?.state !== 'running') return 'not_running';
+    if (!(await allowSteer(tx, { id, ...when }))) return 'too_soon';
+    await addSteer(tx, { id: steerId, runId: id, text, atMs: when.atMs });
+    return undefined;
+  },
+);
+
+/** Ends a run with all that it delegated, and begins another in its place, in one commit. */
+export const replaceRun = operation(
+  'subagents.replace',
+  async (tx, { runId: id, next, ...when }: Steering & { readonly next: RunAcceptance }): Promise<NotSteered | { readonly ended: EndedRun[] }> => {
+    const row = await readRun(tx, id);
+    if (row === undefined || row.endedAtMs !== null) return 'not_running';
+    if (!(await allowSteer(tx, { id, ...when }))) return 'too_soon';
+    const ended = await killWithin(tx, { which: { runId: id }, endReason: 'killed', errorKind: 'steered', told: false, atMs: when.atMs });
+    // As it is now: whoever asked may have ended, and its news been passed on.
+    const { announceTo, announceRef, announceTargetJson, announceRunId } = row;
+    await acceptWithin(tx, { ...next, row: { ...next.row, announceTo, announceRef, announceTargetJson, announceRunId } });
+    return { ended };
+  },
+);

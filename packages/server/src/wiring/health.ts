@@ -1,0 +1,74 @@
+import type { Health } from '@gatehouse/contract';
+import type { Clock } from '../kernel/clock.ts';
+import type { DbStatus } from '../kernel/db/db.ts';
+import type { Models } from '../llm/models.ts';
+
+export interface HealthDeps {
+  readonly version: string;
+  readonly clock: Clock;
+  readonly models: Pick<Models, 'list' | 'states'>;
+  readonly state: () => 'starting' | 'running' | 'draining';
+  /** Fails when the storage cannot be used. */
+  readonly storage: () => Promise<DbStatus>;
+  /** Why no new work is taken. */
+  readonly overload: () => string | undefined;
+  /** What the disk has so little of that nothing new is stored. */
+  readonly lacking: () => 'space' | 'inodes' | undefined;
+  /** Another build of the program was installed meanwhile. */
+  readonly isReplaced: () => boolean;
+  /** The files of the program are gone. */
+  readonly programFault: () => string | undefined;
+  /** The clock is not where it should be; it may be wrong. */
+  readonly isClockDoubted: () => boolean;
+  /** True after repeated crashes: no agent takes turns. */
+  readonly controlPlaneOnly: boolean;
+}
+
+/** The worst of the states, in one word and without the name of a provider. */
+function modelsCheck(models: HealthDeps['models']): Health['checks'][string] {
+  if (models.list().every((model) => model.provider === 'offline')) return { status: 'degraded', detail: 'no model provider is connected' };
+  const states = models.states().map(({ state }) => state);
+  const worst = (['refused', 'unreachable', 'cooling'] as const).find((state) => states.includes(state));
+  return worst === undefined ? { status: 'ok' } : { status: 'degraded', detail: worst };
+}
+
+function programCheck({ isReplaced, programFault }: HealthDeps): Health['checks'] {
+  if (programFault() !== undefined) return { program: { status: 'degraded', detail: 'its files were removed: restart the daemon' } };
+  return isReplaced() ? { program: { status: 'degraded', detail: 'another build is installed: restart the daemon' } } : {};
+}
+
+/** What `/health` answers. A daemon without a model provider is well: that is how it is set up. */
+export function createHealth(deps: HealthDeps): () => Promise<Health> {
+  const { clock } = deps;
+  const startedAt = clock.monotonic();
+  return async () => {
+    const storage = await deps.storage().catch(() => undefined);
+    const state = deps.state();
+    const overload = deps.overload() !== undefined;
+    const lacking = deps.lacking();
+    const readOnly = storage?.state === 'read_only';
+    const checks: Health['checks'] = {
+      storage:
+        storage === undefined
+          ? { status: 'failed' }
+          : readOnly
+            ? { status: 'degraded', detail: 'read-only' }
+            : lacking !== undefined
+              ? { status: 'degraded', detail: lacking === 'inodes' ? 'the disk has nearly no inodes left' : 'the disk is nearly full' }
+              : { status: 'ok' },
+      models: modelsCheck(deps.models),
+      load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
+      ...programCheck(deps),
+      ...(deps.isClockDoubted() && { clock: { status: 'degraded', detail: 'more than a week from where it should be: check it' } }),
+      turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
+    };
+    const unwell =
+      storage === undefined || readOnly || lacking !== undefined || overload || deps.controlPlaneOnly || deps.programFault() !== undefined;
+    return {
+      status: state !== 'running' ? state : unwell ? 'degraded' : 'ok',
+      version: deps.version,
+      uptimeMs: Math.round(clock.monotonic() - startedAt),
+      checks,
+    };
+  };
+}

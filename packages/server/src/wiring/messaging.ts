@@ -1,0 +1,54 @@
+import { createOrchestrate } from '../features/orchestrate/orchestrate.ts';
+import { createSessionSend } from '../features/session-send/session-send.ts';
+import { createFindTarget } from '../features/session-send/targets.ts';
+import { limitsFor } from '../features/shell/config.ts';
+import { maskedInside, workspaceInside, workspaceMounts } from '../features/shell/workspace-mounts.ts';
+import { findChild } from '../features/subagents/child-store.ts';
+import { boundsOf, readOptions } from '../features/subagents/options.ts';
+import { isEnded } from '../features/subagents/row.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { beginScript, endScript } from '../transactions/orchestrate-work.ts';
+import { acceptSend, failSendWork } from '../transactions/send-work.ts';
+import type { TeamsDeps } from './delegation.ts';
+
+/** Messages from conversation to conversation, and scripts that call tools. */
+export function createTalk({ options, ...deps }: TeamsDeps) {
+  const { config, home } = options;
+  const { db } = deps;
+  const sessionSend = createSessionSend({
+    ...deps,
+    policy: config.security.agentToAgent,
+    isTainted: deps.isTainted,
+    acceptSend,
+    failSendWork,
+    findTarget: createFindTarget({
+      sessions: deps.sessions,
+      async childOf(about) {
+        const run = await db.read(findChild, about);
+        if (run === undefined) return undefined;
+        const { conversationRef: ref, sessionKey, agentId, principalId } = run;
+        return { ref, sessionKey, agentId, principalId, isStarting: !isEnded(run), bounds: boundsOf(readOptions(run.optionsJson)) };
+      },
+    }),
+    isPending: deps.sessions.isPending,
+    ownOf: deps.sessions.own,
+  });
+  const orchestrate = createOrchestrate({
+    ...deps,
+    isEnabled: config.exec.enabled,
+    rates: config.autonomy.guards.rate,
+    key: options.installKey.derive('capability'),
+    socketFile: home.capabilitySocketFile,
+    processClock: systemClock,
+    workspace: { inside: workspaceInside, masked: maskedInside, mounts: workspaceMounts },
+    limitsOf: (agent) => limitsFor(config.exec, agent.config.exec),
+    beginScript,
+    endScript,
+  });
+  return {
+    methods: sessionSend.methods,
+    sendTools: sessionSend.tools,
+    scriptTools: orchestrate.tools,
+    scriptCalls: orchestrate.calls,
+  };
+}

@@ -1,0 +1,66 @@
+import { statfsSync } from 'node:fs';
+import type { RootConfig } from '../config-schema.ts';
+import { presetNames } from '../features/webhooks/config.ts';
+import { isUniform } from '../features/tokens/secret.ts';
+import type { Jail } from '../kernel/jail.ts';
+import { refuseTool } from '../runtime/tool-policy.ts';
+
+/** What the server itself does not warn of: only who starts it knows the file and the log. */
+export function startWarnings(
+  config: RootConfig,
+  context: { readonly offline: boolean; readonly configFile: string; readonly logModules: readonly string[] },
+): string[] {
+  const warnings: string[] = [];
+  if (context.offline)
+    warnings.push(
+      `No model is connected: the built-in offline model answers. Set a key such as OPENAI_API_KEY in the environment, start a local model server, or fill in "providers" in ${context.configFile}; then start again.`,
+    );
+  for (const name of Object.keys(config.logging.modules))
+    if (!context.logModules.includes(name))
+      warnings.push(`logging.modules: there is no module "${name}"; there are ${context.logModules.join(', ')}.`);
+  for (const name of config.webhooks.presets)
+    if (!presetNames.some((known) => known === name))
+      warnings.push(`webhooks.presets: there is no preset "${name}", so it is passed over; there are ${presetNames.join(', ')}.`);
+  return warnings;
+}
+
+/** Whether the agents of the configuration could run commands if there were a jail; a daemon without such agents does not look for one. */
+export async function jailWarnings({ exec, agents }: RootConfig, openJail: () => Promise<Pick<Jail, 'unavailable'>>): Promise<string[]> {
+  const wanting = Object.entries(agents).flatMap(([id, agent]) =>
+    refuseTool({ name: 'exec', risk: 'write' }, agent, 'rpc') === undefined ? [id] : [],
+  );
+  if (!exec.enabled || wanting.length === 0) return [];
+  const { unavailable } = await openJail();
+  return unavailable === undefined ? [] : [`Agents that may run commands (${wanting.slice(0, 5).join(', ')}) are refused: no jail: ${unavailable}`];
+}
+
+/** What the server warns of by itself. */
+export function serverWarnings({ host, tokens, tls }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
+  const warnings: string[] = [];
+  if (tls === undefined && !['127.0.0.1', 'localhost', '::1'].includes(host))
+    warnings.push(`gateway.host is ${host}: others can reach this port, without encryption`);
+  for (const token of tokens)
+    if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
+  for (const token of tokens)
+    if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
+  if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
+  return warnings;
+}
+
+/** By the magic number of statfs(2). */
+const networkFileSystems: Readonly<Record<number, string>> = {
+  0x6969: 'NFS',
+  0x517b: 'SMB',
+  0xff534d42: 'CIFS',
+  0xfe534d42: 'SMB',
+  0x00c36400: 'Ceph',
+};
+
+/** What the file system of the data folder cannot promise. */
+export function fileSystemWarnings(dataDir: string, typeOf: (folder: string) => number = (folder) => statfsSync(folder).type): string[] {
+  const name = process.platform === 'linux' ? networkFileSystems[typeOf(dataDir)] : undefined;
+  if (name === undefined) return [];
+  return [
+    `${dataDir} is on a network file system (${name}): the database needs a local disk, and the lock may not hold against daemons on other machines. Choose another home folder`,
+  ];
+}

@@ -1,0 +1,140 @@
+import type { WorkWaiting } from '@gatehouse/contract';
+import type { Approvals, ApprovalWaiting } from '../features/approvals/approvals.ts';
+import type { Autonomy } from '../features/autonomy/autonomy.ts';
+import type { BackgroundApi } from '../features/background/api.ts';
+import type { Shell } from '../features/shell/shell.ts';
+import type { StoppedRun } from '../features/subagents/api.ts';
+import type { TokensApi } from '../features/tokens/api.ts';
+import type { Turns } from '../features/turns/turns.ts';
+import type { LeftInLane } from '../features/turns/durable.ts';
+import type { KeptLanes } from '../features/turns/kept-lanes.ts';
+import type { DurableWork } from '../features/durable/api.ts';
+import type { Log } from '../kernel/log.ts';
+import { AppError } from '../kernel/app-error.ts';
+
+export interface StopsDeps {
+  readonly tokens: TokensApi;
+  readonly autonomy: Pick<Autonomy, 'api' | 'stopToken'>;
+  readonly turns: Pick<Turns, 'abortRoot' | 'stop'>;
+  readonly background: BackgroundApi;
+  readonly commands: Shell['background'];
+  readonly approvals: Pick<Approvals, 'left' | 'isWaitingIn' | 'drop' | 'clearing'>;
+  readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting'>;
+  readonly keptLanes: Pick<KeptLanes, 'free' | 'release' | 'all'>;
+  readonly log: Log;
+}
+
+/**
+ * Carries each stop to whatever runs: turns that wait or run, tool calls and commands in the background. It is called after the stop
+ * itself is committed, so that nothing new begins meanwhile.
+ */
+export function createStops({ tokens, autonomy, turns, background, commands, approvals, durable, keptLanes, log }: StopsDeps) {
+  /** Ends the waits for approvals that a stop means. `ended`: the work is over as well; otherwise it continues without the call. */
+  async function endWaits(isMeant: (run: ApprovalWaiting) => boolean, ended?: 'elsewhere'): Promise<number> {
+    const runs = await approvals.drop(isMeant, { resume: ended === undefined });
+    for (const { workId } of runs) keptLanes.release(workId);
+    return runs.length;
+  }
+
+  /** Also those whose requests are decided, and which have not come back yet. */
+  function releaseLanes(isMeant: (turn: LeftInLane) => boolean): readonly LeftInLane[] {
+    const meant = keptLanes.all().filter(isMeant);
+    for (const { workId } of meant) keptLanes.release(workId);
+    return meant;
+  }
+
+  /** Ends the turns at the root of a killed run that were left; those of sub-agents are ended by whoever runs them. */
+  async function killLeft(rootRunId: string): Promise<number> {
+    const left = releaseLanes((turn) => turn.rootRunId === rootRunId);
+    await endWaits((run) => run.rootRunId === rootRunId, 'elsewhere');
+    const own = left.filter(({ runId }) => runId === null);
+    for (const { workId: id } of own) await durable.endWaiting({ id, endedBy: 'killed' });
+    return own.length;
+  }
+
+  const unwatched = (ending: Promise<unknown>) =>
+    void ending.catch((error: unknown) => log.error({ err: error }, 'A wait for an approval could not be ended by a stop; it ends in its time'));
+
+  tokens.onRevoked((tokenId) => {
+    // Rotated, it is the same one with another secret.
+    if (tokens.current(tokenId) !== undefined) return;
+    const roots = turns.stop({ tokenId }, new AppError('unauthenticated', 'The token was revoked or has expired'));
+    commands.end({ tokenId });
+    background.dropToken(tokenId);
+    unwatched(endWaits((run) => run.tokenId === tokenId));
+    void autonomy.stopToken(`token:${tokenId}`, roots);
+  });
+  autonomy.api.onStop(async (rootRunId, how) => {
+    if (how === 'kill') turns.abortRoot(rootRunId, new AppError('cancelled', 'The run was killed'));
+    const stopped = background.dropRoot(rootRunId) + commands.end({ rootRunId });
+    if (how === 'kill') return stopped + (await killLeft(rootRunId));
+    await endWaits((run) => run.rootRunId === rootRunId);
+    return stopped;
+  });
+  autonomy.api.onRevoked((leaseIds) => {
+    for (const leaseId of leaseIds) commands.end({ leaseId });
+    unwatched(endWaits(({ leaseId }) => leaseId !== undefined && leaseIds.includes(leaseId)));
+  });
+
+  return {
+    agentSuspended(agentId: string): void {
+      turns.stop({ agentId }, new AppError('precondition_failed', `Agent is suspended: ${agentId}`));
+      commands.end({ agentId });
+      background.stopAgent(agentId);
+      for (const { workId, target } of keptLanes.all()) if (target.agentId === agentId) keptLanes.free(workId);
+      unwatched(approvals.drop((run) => run.agentId === agentId));
+    },
+    agentRemoved(agentId: string): void {
+      turns.stop({ agentId }, new AppError('not_found', `Agent not found: ${agentId}`));
+      commands.forgetAgent(agentId);
+      background.forgetAgent(agentId);
+      unwatched(endWaits((run) => run.agentId === agentId));
+    },
+    conversationDeleted(conversationRef: string): void {
+      turns.stop({ conversationRef }, new AppError('cancelled', 'The conversation was deleted'));
+      commands.end({ conversationRef });
+      background.forget(conversationRef);
+      // Its work is given up with the deletion.
+      releaseLanes(({ target }) => target.ref === conversationRef);
+      unwatched(endWaits((run) => run.conversationRef === conversationRef, 'elsewhere'));
+    },
+    /** Until it is disposed of, no turn of the conversation begins to wait for an approval. */
+    async conversationCleared(conversationRef: string): Promise<Disposable> {
+      const clearing = await approvals.clearing(conversationRef);
+      releaseLanes(({ target }) => target.ref === conversationRef);
+      return clearing;
+    },
+    turnEnded(turn: { readonly conversationRef: string; readonly turnId: string }): void {
+      if (approvals.isWaitingIn(turn.conversationRef)) unwatched(endWaits(({ turnId }) => turnId === turn.turnId, 'elsewhere'));
+    },
+    conversationFreed(conversationRef: string): void {
+      void durable.resumeWaiting({ kind: 'conversation', subject: conversationRef });
+    },
+    waitsEnded: (rootRunId: string) => endWaits((run) => run.rootRunId === rootRunId),
+    approvalDecided(approvalId: string): void {
+      void durable.resumeWaiting({ kind: 'approval', subject: approvalId });
+    },
+    /** Turns at the root of what they set going that were left: they wait for an approval, or for their agent since. */
+    waitingTurns: () =>
+      keptLanes
+        .all()
+        .flatMap(({ rootRunId, runId, origin, startedAtMs, target: { ref: conversationRef, agentId, principalId } }) =>
+          rootRunId === null || runId !== null ? [] : [{ rootRunId, origin, startedAtMs, conversationRef, agentId, principalId }],
+        ),
+    /** The oldest wait of these runs. */
+    waitingOf(isMeant: (run: ApprovalWaiting) => boolean): WorkWaiting | undefined {
+      const [first] = approvals.left().filter(isMeant);
+      return first && { kind: 'approval', approvalId: first.approvalId, sinceMs: first.sinceMs, untilMs: first.untilMs };
+    },
+    async runsStopped(runs: readonly StoppedRun[]): Promise<void> {
+      for (const { runId } of runs) commands.end({ runId });
+      const ids = new Set(runs.map(({ runId }) => runId));
+      releaseLanes(({ runId }) => runId !== null && ids.has(runId));
+      await endWaits(({ runId }) => runId !== undefined && ids.has(runId), 'elsewhere');
+    },
+    /** The turn behind a root of which only work in the background is left. */
+    backgroundRoot(rootRunId: string) {
+      return commands.running().find((command) => command.rootRunId === rootRunId) ?? background.rootTurn(rootRunId);
+    },
+  };
+}

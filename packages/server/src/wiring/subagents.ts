@@ -1,0 +1,35 @@
+import { waitingOfRun, waitingRunsOf } from '../transactions/waiting-runs.ts';
+import { acceptRun, beginRun } from '../transactions/accept-run.ts';
+import { finishRun, killRuns } from '../transactions/end-run.ts';
+import { conversationRef, printSessionKey } from '../features/sessions/conversation.ts';
+import { createSubagents } from '../features/subagents/subagents.ts';
+import type { TeamsDeps } from './delegation.ts';
+import { injectSteer, replaceRun } from '../transactions/steer-run.ts';
+import { takeNews, tellNews } from '../transactions/deliver-announcements.ts';
+
+/** Sub-agents, with what they act with. */
+export function createSubagentPart(deps: TeamsDeps) {
+  return createSubagents({
+    ...deps,
+    log: deps.options.log.module('subagents'),
+    config: deps.options.config.security.agentToAgent,
+    conversationOf: (agentId, principalId, key) => ({
+      ref: conversationRef(agentId, principalId, key),
+      sessionKey: printSessionKey(key),
+      agentId,
+      principalId,
+    }),
+    operations: {
+      accept: acceptRun,
+      begin: beginRun,
+      finish: finishRun,
+      kill: killRuns,
+      inject: injectSteer,
+      replace: replaceRun,
+      take: takeNews,
+      tell: tellNews,
+      waitingOf: waitingRunsOf,
+      waitingOfRun,
+    },
+  });
+}

@@ -1,0 +1,48 @@
+import { RootConfig } from '../config-schema.ts';
+import { createAuditQuery } from '../features/observability/audit-query.ts';
+import { createSettings } from '../features/settings/settings.ts';
+import { createSystem, type SystemDeps } from '../features/system/system.ts';
+import { recordAudit } from '../kernel/audit.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Db } from '../kernel/db/db.ts';
+import type { EventBus } from '../kernel/event-bus.ts';
+import type { ServerOptions } from '../server-handle.ts';
+
+export interface SystemPartDeps extends Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'isReplaced'> {
+  readonly options: ServerOptions;
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+}
+
+/** What the daemon tells of itself: its state, its configuration, its audit, and the documents of its interface. */
+export function createSystemPart({ options, db, bus, clock, ...deps }: SystemPartDeps) {
+  const redactText = options.redactor.redact;
+  const settings = createSettings({ schema: RootConfig, config: options.config, redactText });
+  const about = () => {
+    const baseUrl = deps.address();
+    return { version: options.version, ...(baseUrl !== null && { baseUrl }) };
+  };
+  const openrpc = () => import('@gatehouse/contract/openrpc').then(({ openRpcDocument }) => openRpcDocument(about()));
+  const openapi = () => import('@gatehouse/contract/openapi').then(({ openApiDocument }) => openApiDocument(about()));
+  const asyncapi = () => import('@gatehouse/contract/asyncapi').then(({ asyncApiDocument }) => asyncApiDocument(about()));
+  const system = createSystem({
+    ...deps,
+    clock,
+    log: options.log.module('system'),
+    logger: options.logger,
+    version: options.version,
+    configFiles: options.configFiles,
+    sections: settings.sections,
+    supervised: options.supervised,
+    openRpc: openrpc,
+    storage: () => db.status(),
+    checkConfig: options.checkConfig,
+    restart: options.restart,
+    audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
+  });
+  return {
+    methods: { ...system.methods, ...settings.methods, ...createAuditQuery({ db, redactText }) },
+    documents: { openapi, openrpc, asyncapi },
+  };
+}

@@ -1,0 +1,192 @@
+import { createHmac } from 'node:crypto';
+import { acceptDelivery } from '../transactions/accept-delivery.ts';
+import type { Agent, AgentsApi, ConfigureAgent } from '../features/agents/api.ts';
+import type { AutonomyApi } from '../features/autonomy/api.ts';
+import { endWork, endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
+import { createDurable, type DurableDeps } from '../features/durable/durable.ts';
+import { beatPrincipal } from '../features/heartbeat/beat.ts';
+import { createInbox } from '../features/inbox/inbox.ts';
+import { createHeartbeat } from '../features/heartbeat/heartbeat.ts';
+import { conversationRef, parseSessionKey, printSessionKey } from '../features/sessions/conversation.ts';
+import { createWebhooks } from '../features/webhooks/webhooks.ts';
+import type { WorkspaceApi } from '../features/workspace/api.ts';
+import type { MemoryLifeApi } from '../features/memory/api.ts';
+import type { TurnsApi } from '../features/turns/api.ts';
+import type { Identity } from '../kernel/call-context.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Db } from '../kernel/db/db.ts';
+import type { EventBus } from '../kernel/event-bus.ts';
+import { beginBeat, endBeat, recoverBeats } from '../transactions/heartbeat-work.ts';
+import type { Models } from '../llm/models.ts';
+import type { FenceLabel } from '../runtime/fence.ts';
+import { createCronPart } from './cron.ts';
+import type { ServerOptions } from '../server-handle.ts';
+
+export interface ScheduleDeps {
+  /** Owns what is built here. */
+  readonly building: AsyncDisposableStack;
+  readonly options: ServerOptions;
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  /** Of this run of the daemon. */
+  readonly bootId: string;
+  readonly agents: AgentsApi;
+  readonly autonomy: AutonomyApi;
+  readonly configure: ConfigureAgent;
+  readonly knowsModel: (name: string) => boolean;
+  readonly models: Pick<Models, 'onRecovered' | 'watch' | 'resolve' | 'defaultModel'>;
+  readonly checklist: WorkspaceApi['checklist'];
+  /** Whether a turn runs in a conversation. */
+  readonly isBusy: (conversationRef: string) => boolean;
+  readonly turns: TurnsApi;
+  readonly memory: MemoryLifeApi;
+  readonly fence: (text: string, label: FenceLabel) => string;
+  /** The identity of a token as it is now; undefined when it is gone. */
+  readonly identityOf: (tokenId: string) => Identity | undefined;
+  /** Messages were stored. */
+  readonly noticeMessages: () => void;
+  /** Ends the waits of a root run for approvals, as denied. */
+  readonly endWaits: (rootRunId: string) => Promise<unknown>;
+  readonly onClaimEnd: NonNullable<DurableDeps['onClaimEnd']>;
+  /** Accepted work waits: nothing new can be stored, or parts of the program are missing. */
+  readonly isHeld: () => boolean;
+  /** False after repeated crashes: nothing runs by itself then. */
+  readonly mayWork: boolean;
+}
+
+/** What agents do when nobody is typing: durable work, webhooks, cron, heartbeats, and the inbox that they tell of it in. */
+export function createSchedule(deps: ScheduleDeps) {
+  const { building, options, db, bus, clock, bootId, agents, turns, mayWork } = deps;
+  const { log } = options;
+  const namedModels = ({ config: { model, fallbackModels, heartbeat, operationModels } }: Agent) => [
+    model,
+    ...fallbackModels,
+    ...(heartbeat.model === undefined ? [] : [heartbeat.model]),
+    ...Object.values(operationModels).map((operation) => operation.model),
+  ];
+  const modelsBefore = new Map(agents.list().map((agent) => [agent.id, namedModels(agent).join(' ')]));
+  /** What models are reached with; keys come from the environment as well. */
+  const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
+  const durable = building.use(
+    createDurable({
+      db,
+      clock,
+      log: log.module('durable'),
+      bootId,
+      endWork,
+      maxWaitMs: options.config.durable.maxWaitMs,
+      watchModel: deps.models.watch,
+      isSuspended: (agentId) => agents.find(agentId)?.suspended === true,
+      isHeld: deps.isHeld,
+      onClaimEnd: deps.onClaimEnd,
+    }),
+  );
+  const inbox = createInbox({ db, bus, clock });
+  const heartbeatKey = options.installKey.derive('heartbeat');
+  const beatKey = { userId: 'heartbeat', channelId: 'gateway' };
+  const heartbeat = building.use(
+    createHeartbeat({
+      db,
+      bus,
+      clock,
+      log: log.module('heartbeat'),
+      config: options.config.scheduler.heartbeat,
+      agents,
+      configure: deps.configure,
+      knowsModel: deps.knowsModel,
+      watchModels(agent) {
+        for (const name of namedModels(agent)) {
+          const model = name === undefined ? deps.models.defaultModel() : deps.models.resolve(name);
+          if (model !== undefined) deps.models.watch(`${model.provider}/${model.modelId}`);
+        }
+      },
+      checklist: deps.checklist,
+      durable: durable.api,
+      turn: turns.durable,
+      inbox: inbox.api,
+      targetOf: (agentId) => ({
+        ref: conversationRef(agentId, beatPrincipal, beatKey),
+        sessionKey: printSessionKey(beatKey),
+        agentId,
+        principalId: beatPrincipal,
+      }),
+      isBusy: deps.isBusy,
+      operations: { begin: beginBeat, end: endBeat, recover: recoverBeats },
+      seed: heartbeatKey,
+      fingerprintOf: ({ config }) =>
+        createHmac('sha256', heartbeatKey)
+          .update(JSON.stringify([config, ...modelAccess]))
+          .digest('base64url'),
+    }),
+  );
+  const cron = building.use(createCronPart({ ...deps, durable: durable.api, heartbeat: heartbeat.api, inbox: inbox.api }));
+  const webhooks = building.use(
+    createWebhooks({
+      db,
+      bus,
+      clock,
+      log: log.module('webhooks'),
+      config: options.config.webhooks,
+      httpBodyLimitBytes: options.config.gateway.httpBodyLimitBytes,
+      agents,
+      durable: durable.api,
+      heartbeat: heartbeat.api,
+      inbox: inbox.api,
+      turns,
+      acceptDelivery,
+      endWithMessage: endWorkWithMessage,
+      targetOf: (agentId, principalId, key) => ({
+        ref: conversationRef(agentId, principalId, key),
+        sessionKey: printSessionKey(key),
+        agentId,
+        principalId,
+      }),
+      renderedKeyOf: (sessionKey) => parseSessionKey(sessionKey).peerId ?? '',
+    }),
+  );
+  building.defer(
+    deps.models.onRecovered((model) => {
+      heartbeat.modelRecovered(model);
+      void durable.api.resumeWaiting({ kind: 'provider', subject: model });
+    }),
+  );
+  return {
+    durable: durable.api,
+    inbox: inbox.api,
+    heartbeat: heartbeat.api,
+    webhooks: webhooks.api,
+    warnings: webhooks.warnings,
+    methods: { ...webhooks.methods, ...inbox.methods, ...heartbeat.methods, ...cron.methods },
+    agentChanged(agentId: string): void {
+      heartbeat.agentChanged(agentId);
+      cron.agentChanged(agentId);
+      const agent = agents.find(agentId);
+      const models = agent === undefined ? undefined : namedModels(agent).join(' ');
+      const hasOthers = models !== modelsBefore.get(agentId);
+      if (models === undefined) modelsBefore.delete(agentId);
+      else modelsBefore.set(agentId, models);
+      // What waits for an agent that is deleted has nothing more to wait for.
+      if (agent?.suspended === true) return;
+      const resumed = [durable.api.resumeWaiting({ kind: 'agent', subject: agentId }), ...(hasOthers ? [durable.api.resumeAgent(agentId)] : [])];
+      // Not waited for: what a failure leaves is found by a later look.
+      void Promise.all(resumed).catch((error: unknown) =>
+        log.module('durable').error({ err: error, agentId }, 'Work of an agent that changed could not be resumed'),
+      );
+    },
+    tools: cron.tools,
+    /** After all handlers are there, and before the doors are open. */
+    async start(): Promise<void> {
+      if (!mayWork) return;
+      await heartbeat.start();
+      await cron.start();
+      await durable.api.start();
+    },
+    /** Begins nothing more and waits for what runs, at most `ms`; what does not end is gone on with by the next start. */
+    drain(ms: number): Promise<void> {
+      heartbeat.pause();
+      cron.pause();
+      return durable.drain(ms);
+    },
+  };
+}

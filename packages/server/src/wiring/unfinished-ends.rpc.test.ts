@@ -1,0 +1,138 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { createStepClock, type StepClock } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type CronServer, openCron, targetOf } from '../features/cron/testing/open-cron.ts';
+import { queueSystemEvent } from '../features/heartbeat/testing/queue-system-event.ts';
+
+let homeDir: string;
+let clock: StepClock;
+let server: CronServer;
+beforeEach(async () => {
+  homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-ends-'));
+  clock = createStepClock(Date.UTC(2026, 8, 21, 12));
+  const dir = join(homeDir, 'workspaces', 'default');
+  await mkdir(dir, { recursive: true });
+  await writeFile(join(dir, 'HEARTBEAT.md'), '- Look\n');
+});
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(homeDir, { recursive: true, force: true });
+});
+
+async function start() {
+  server = await openCron({
+    homeDir,
+    clock,
+    config: { agents: { default: { model: 'mock/mock-fast', heartbeat: { enabled: true, intervalMs: 24 * 3_600_000 } } } },
+  });
+}
+async function restart() {
+  await server[Symbol.asyncDispose]();
+  await start();
+}
+function sql(text: string): void {
+  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
+  db.exec(text);
+}
+function rows(text: string): unknown[] {
+  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
+  return db.prepare(text).all();
+}
+/** The storage refuses some writes from here on, as if the process had died before them. */
+const refuse = (what: string) => sql(`CREATE TRIGGER refused BEFORE ${what} BEGIN SELECT RAISE(ABORT, 'refused'); END`);
+const allow = () => sql('DROP TRIGGER refused');
+const workState = (kind: string) => rows(`SELECT state FROM work_item WHERE kind = '${kind}'`).map((row) => ({ ...(row as object) }));
+const inbox = async () => (await server.client.call('inbox.list', {})).messages.map(({ level, text }) => `${level}: ${text}`);
+const beats = async () => (await server.client.call('heartbeat.states')).agents[0];
+
+test.each([
+  ['nothing at all', 'DELETE ON heartbeat_beat'],
+  [
+    'what went well, but not that it failed',
+    `UPDATE ON heartbeat_state WHEN NEW.consecutive_errors = 0 AND EXISTS (SELECT 1 FROM work_item WHERE kind = 'heartbeat' AND state = 'done')`,
+  ],
+])('a beat whose turn is committed and whose end is not is ended by the next start, once, without a model: storage keeps %s', async (_, writes) => {
+  await start();
+  queueSystemEvent(homeDir, { agentId: 'default', text: 'The mail came.', atMs: clock.now() });
+  refuse(writes);
+  server.provider.queue({ text: 'One mail.' });
+  const { admission } = await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  const ended = server.heard('scheduler:heartbeat_wake_terminal');
+  clock.advance(250);
+  await expect.poll(() => workState('heartbeat')).toEqual([{ state: 'done' }]);
+  await expect.poll(() => (clock.advance(1), ended.length)).toBeLessThanOrEqual(1);
+  expect(await inbox()).toEqual([]);
+  await server[Symbol.asyncDispose]();
+  allow();
+  await start();
+  expect(await inbox()).toEqual(['info: One mail.']);
+  expect(await beats()).toMatchObject({ queuedEvents: 0, consecutiveErrors: 0, tickStartedAtMs: null });
+  expect(rows('SELECT * FROM heartbeat_beat')).toEqual([]);
+  await restart();
+  expect(await inbox()).toEqual(['info: One mail.']);
+  expect(server.provider.served()).toBe(0);
+  expect(admission.correlationId).toMatch(/^hw_/);
+});
+
+test('a beat whose end is refused by the storage is told of once, when the storage takes it', async () => {
+  await start();
+  refuse('DELETE ON heartbeat_beat');
+  server.provider.queue({ text: 'One mail.' });
+  const { admission } = await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  const ended = server.heard('scheduler:heartbeat_wake_terminal');
+  clock.advance(250);
+  await expect.poll(() => workState('heartbeat')).toEqual([{ state: 'done' }]);
+  await server.client.call('heartbeat.states');
+  for (let n = 0; n < 5; n += 1) {
+    clock.advance(1_000);
+    await server.client.call('heartbeat.states');
+  }
+  expect(ended).toEqual([]);
+  allow();
+  await expect.poll(async () => (clock.advance(60_000), await inbox())).toEqual(['info: One mail.']);
+  await expect.poll(() => ended).toMatchObject([{ correlationId: admission.correlationId, status: 'settled' }]);
+  expect(rows('SELECT * FROM heartbeat_beat')).toEqual([]);
+});
+
+test('a beat whose turn failed for good just before the daemon ended is told of, stops the beats, and keeps its events', async () => {
+  await start();
+  queueSystemEvent(homeDir, { agentId: 'default', text: 'The mail came.', atMs: clock.now() });
+  refuse('DELETE ON heartbeat_beat');
+  server.provider.queue({ status: 401 });
+  await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  clock.advance(250);
+  await expect.poll(() => workState('heartbeat')).toEqual([{ state: 'failed' }]);
+  await server[Symbol.asyncDispose]();
+  allow();
+  await start();
+  expect(await beats()).toMatchObject({ stoppedBy: 'auth', queuedEvents: 1, nextDueAtMs: null });
+  expect(await inbox()).toEqual([expect.stringMatching(/^alert: .* is stopped until/)]);
+});
+
+test('a run of a job whose turn is committed and whose end is not is ended by the next start, once, with its delivery', async () => {
+  await start();
+  await server.client.call('cron.add', {
+    name: 'report',
+    schedule: { kind: 'every', everyMs: 86_400_000 },
+    payload: { kind: 'agent_turn', message: 'Report' },
+    deliveryTarget: targetOf('token:root'),
+  });
+  refuse('UPDATE ON cron_occurrence WHEN NEW.terminal_at_ms IS NOT NULL');
+  server.provider.queue({ text: 'All is well.' });
+  await server.client.call('cron.run', { jobName: 'report' });
+  await expect.poll(() => workState('cron')).toEqual([{ state: 'done' }]);
+  expect(await inbox()).toEqual([]);
+  expect(await server.ended('report')).toEqual([]);
+  await server[Symbol.asyncDispose]();
+  allow();
+  await start();
+  expect(await server.runs('report')).toMatchObject([{ status: 'completed', deliveryStatus: 'accepted' }]);
+  const [told] = await inbox();
+  expect(told).toContain('All is well.');
+  await restart();
+  expect(await inbox()).toHaveLength(1);
+  expect(server.provider.served()).toBe(0);
+});
