@@ -63,7 +63,7 @@ function importsOf(file: string, text: string): Import[] {
 
 const zoneOf = (file: string): Zone | undefined => zones.find((zone) => zone.files.test(file));
 const packageOf = (file: string): string | undefined => /^packages\/([^/]+)\//.exec(file)?.[1];
-const featureOf = (file: string): string | undefined => /\/src\/features\/([^/]+)\//.exec(file)?.[1];
+const featureOf = (file: string): string | undefined => /\/src\/features\/[^/]+\/([^/]+)\//.exec(file)?.[1];
 const isTest = (file: string): boolean => /\.test\.tsx?$|\/testing(\/|\.ts$)/.test(file);
 
 type Entries = (packageName: string) => readonly string[];
@@ -99,7 +99,7 @@ function judgeRelative(file: string, zone: Zone, one: Import): string | undefine
     targetZone.name === 'features' &&
     (zone.name === 'features' || zone.name === 'gateway')
   ) {
-    if (!target.endsWith('/api.ts')) return `reaches into feature "${feature}"; only its api.ts may be imported, and only as types`;
+    if (!/\/features\/[^/]+\/[^/]+\/api\.ts$/.test(target)) return `reaches into feature "${feature}"; only its api.ts may be imported, and only as types`;
     return one.typeOnly ? undefined : `takes a value from feature "${feature}"; use "import type", values meet in server.ts`;
   }
   return allowed(file, zone, targetZone.name, one.typeOnly);
