@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import * as z from 'zod';
-import { addJob, type JobRow } from '../packages/server/src/features/cron/store.ts';
+import { addJob, type JobRow } from '../packages/server/src/features/unattended/cron/store.ts';
 import { openInlineDb } from '../packages/server/src/kernel/db/sqlite/inline.ts';
 import { migrations, operations } from '../packages/server/src/transactions/registry.ts';
 import { root } from './lib/daemon.ts';

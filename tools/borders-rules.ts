@@ -56,7 +56,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     reason: 'suites that run the built daemon do not load the server, which the entry of the testkit would',
   },
   { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm|features\/knowledge\/memory)\//, reason: 'measures parts alone' },
-  { from: /^bench\/lib\/fill\.ts$/, to: /^packages\/server\/src\/(kernel|features\/conversations\/sessions)\//, reason: 'fills the database of a stopped daemon' },
+  {
+    from: /^bench\/lib\/fill\.ts$/,
+    to: /^packages\/server\/src\/(kernel|features\/conversations\/sessions)\//,
+    reason: 'fills the database of a stopped daemon',
+  },
   {
     from: /^proving\/(r38-upgrade|lib\/old-home)\.ts$/,
     to: /^packages\/server\/src\/(kernel\/db\/sqlite\/open-files|transactions\/registry)\.ts$/,

@@ -24,7 +24,12 @@ describe('what the borders refuse', () => {
   it.each([
     ['contract takes another package', 'packages/contract/src/x.ts', `import { Hono } from 'hono';`, /no dependency of zone "contract"/],
     ['contract takes a Node module', 'packages/contract/src/x.ts', `import fs from 'node:fs';`, /no dependency of zone "contract"/],
-    ['kernel takes a feature', `${server}/kernel/x.ts`, `import { y } from '../features/access/tokens/tokens.ts';`, /"kernel" must not import "features"/],
+    [
+      'kernel takes a feature',
+      `${server}/kernel/x.ts`,
+      `import { y } from '../features/access/tokens/tokens.ts';`,
+      /"kernel" must not import "features"/,
+    ],
     [
       'kernel takes a type of a feature',
       `${server}/kernel/x.ts`,
@@ -33,8 +38,18 @@ describe('what the borders refuse', () => {
     ],
     ['kernel takes llm', `${server}/kernel/x.ts`, `import { y } from '../llm/model.ts';`, /"kernel" must not import "llm"/],
     ['llm takes runtime', `${server}/llm/x.ts`, `import { y } from '../runtime/turn.ts';`, /"llm" must not import "runtime"/],
-    ['runtime takes a feature', `${server}/runtime/x.ts`, `import { y } from '../features/environment/web/web.ts';`, /"runtime" must not import "features"/],
-    ['a feature takes the gateway', `${server}/features/one/a/x.ts`, `import { y } from '../../../gateway/app.ts';`, /"features" must not import "gateway"/],
+    [
+      'runtime takes a feature',
+      `${server}/runtime/x.ts`,
+      `import { y } from '../features/environment/web/web.ts';`,
+      /"runtime" must not import "features"/,
+    ],
+    [
+      'a feature takes the gateway',
+      `${server}/features/one/a/x.ts`,
+      `import { y } from '../../../gateway/app.ts';`,
+      /"features" must not import "gateway"/,
+    ],
     [
       'a feature takes the composition root',
       `${server}/features/one/a/x.ts`,

@@ -99,7 +99,8 @@ function judgeRelative(file: string, zone: Zone, one: Import): string | undefine
     targetZone.name === 'features' &&
     (zone.name === 'features' || zone.name === 'gateway')
   ) {
-    if (!/\/features\/[^/]+\/[^/]+\/api\.ts$/.test(target)) return `reaches into feature "${feature}"; only its api.ts may be imported, and only as types`;
+    if (!/\/features\/[^/]+\/[^/]+\/api\.ts$/.test(target))
+      return `reaches into feature "${feature}"; only its api.ts may be imported, and only as types`;
     return one.typeOnly ? undefined : `takes a value from feature "${feature}"; use "import type", values meet in server.ts`;
   }
   return allowed(file, zone, targetZone.name, one.typeOnly);

@@ -13,12 +13,12 @@ const stampFile = join(dist, '.sources');
 /** Modules that run in threads of their own, by the name under which the code beside them looks for them. */
 const threads = {
   'storage-worker': 'packages/server/src/storage-worker.ts',
-  'page-worker': 'packages/server/src/features/web/page-worker.ts',
-  'delivery-worker': 'packages/server/src/features/webhooks/delivery-worker.ts',
-  'search-worker': 'packages/server/src/features/workspace/search-worker.ts',
-  'count-worker': 'packages/server/src/features/workspace/count-worker.ts',
+  'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
+  'delivery-worker': 'packages/server/src/features/unattended/webhooks/intake/delivery-worker.ts',
+  'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
+  'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
-  'wake-gate-worker': 'packages/server/src/features/cron/wake-gate-worker.ts',
+  'wake-gate-worker': 'packages/server/src/features/unattended/cron/occurrences/wake-gate/wake-gate-worker.ts',
 };
 /** Files of packages that a thread reads from beside itself. */
 const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };

@@ -8,9 +8,9 @@ import { pathToFileURL } from 'node:url';
 export const systemPackages = [
   { package: 'nginx-light', command: 'nginx', neededBy: 'e2e/proxies.test.ts' },
   { package: 'caddy', command: 'caddy', neededBy: 'e2e/proxies.test.ts' },
-  { package: 'git', command: 'git', neededBy: 'packages/server/src/features/workspace/git.rpc.test.ts' },
+  { package: 'git', command: 'git', neededBy: 'packages/server/src/features/environment/workspace/git/git.rpc.test.ts' },
   { package: 'chromium', command: 'chromium', neededBy: 'e2e/dashboard.test.ts' },
-  { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/shell/shell.test.ts' },
+  { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
 ];
 
 /** Daemons lie where the path of an ordinary user does not lead. */

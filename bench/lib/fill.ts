@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { indexMessages } from '../../packages/server/src/features/sessions/index-store.ts';
+import { indexMessages } from '../../packages/server/src/features/conversations/sessions/search/index-store.ts';
 import { systemClock } from '../../packages/server/src/kernel/clock.ts';
 import { openDb } from '../../packages/server/src/kernel/db/sqlite/open-db.ts';
 import { silentLog } from '../../packages/server/src/kernel/log.ts';

@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** Whoever comes to the capability socket while a script runs is that script, whatever it shows. */
 buildIn({
   name: 'any-bearer',
-  module: 'features/orchestrate/scripts.ts',
+  module: 'features/delegation/orchestrate/scripts/scripts.ts',
   replace: [
     {
       from: 'return lease === undefined ? undefined : this.#active.get(lease.id);',

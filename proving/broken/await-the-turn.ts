@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** The answer to a webhook waits until its turn has ended. */
 buildIn({
   name: 'await-the-turn',
-  module: 'features/webhooks/deliver.ts',
+  module: 'features/unattended/webhooks/deliveries/deliver.ts',
   replace: [
     {
       from: 'if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);',

@@ -3,6 +3,6 @@ import { buildIn } from './patch.ts';
 /** Nobody is told that a token is gone: what was let in by it stays. */
 buildIn({
   name: 'cached-tokens',
-  module: 'features/tokens/registry.ts',
+  module: 'features/access/tokens/registry.ts',
   replace: [{ from: 'for (const listener of this.#listeners) listener(tokenId);', to: 'void tokenId;' }],
 });

@@ -3,6 +3,6 @@ import { buildIn } from './patch.ts';
 /** What turns write that have read text from outside counts as the owner's own. */
 buildIn({
   name: 'every-file-clean',
-  module: 'features/workspace/file-taint.ts',
+  module: 'features/environment/workspace/taint/file-taint.ts',
   replace: [{ from: '    isTainted,\n    isTaintedBelow,\n', to: '    isTainted: async () => false,\n    isTaintedBelow: async () => false,\n' }],
 });

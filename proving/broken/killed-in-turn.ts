@@ -5,13 +5,17 @@ const die = `process.kill(process.pid, 'SIGKILL');`;
 
 /** Where each point lies: a module, the text that stands there, and the text with the kill in it. */
 const points: Readonly<Record<string, readonly [module: string, from: string, to: string]>> = {
-  'before the claim': ['features/durable/durable.ts', 'const items = await db.write(claimWork', `${die} const items = await db.write(claimWork`],
+  'before the claim': [
+    'features/unattended/durable/durable.ts',
+    'const items = await db.write(claimWork',
+    `${die} const items = await db.write(claimWork`,
+  ],
   'after the claim': [
-    'features/durable/durable.ts',
+    'features/unattended/durable/durable.ts',
     'for (const item of items) begin(item);',
     `if (items.length > 0) ${die} for (const item of items) begin(item);`,
   ],
-  'after the row of the turn': ['features/turns/durable.ts', 'if (opened === undefined) throw lostClaim();', die],
+  'after the row of the turn': ['features/conversations/turns/durable/durable.ts', 'if (opened === undefined) throw lostClaim();', die],
   'before a call of the model': [
     'runtime/run-turn.ts',
     'const { result, model } = await stop.bounded',
@@ -20,15 +24,15 @@ const points: Readonly<Record<string, readonly [module: string, from: string, to
   'after the answer of the model': ['runtime/run-turn.ts', 'answer = result;', `answer = result; ${die}`],
   'after a tool that may be repeated': ['runtime/run-turn.ts', 'const verdict = loops.observe(', `${die} const verdict = loops.observe(`],
   'after a finished step': ['runtime/run-turn.ts', 'messages = [...messages, ...step];', die],
-  'before an intent': ['features/turns/ledger.ts', 'this.#hasActed = true;', die],
-  'after an intent': ['features/turns/ledger.ts', 'this.#open.set(call.id, opKey);', die],
-  'after a tool that runs once': ['features/turns/ledger.ts', 'this.#open.delete(call.id);', die],
+  'before an intent': ['features/conversations/turns/durable/ledger.ts', 'this.#hasActed = true;', die],
+  'after an intent': ['features/conversations/turns/durable/ledger.ts', 'this.#open.set(call.id, opKey);', die],
+  'after a tool that runs once': ['features/conversations/turns/durable/ledger.ts', 'this.#open.delete(call.id);', die],
   'before the end is committed': [
-    'features/turns/durable.ts',
+    'features/conversations/turns/durable/durable.ts',
     'const { created, ...end } = await db.write',
     `${die} const { created, ...end } = await db.write`,
   ],
-  'after the end is committed': ['features/turns/durable.ts', 'this.#end = { ...end, state: settlement.state };', die],
+  'after the end is committed': ['features/conversations/turns/durable/durable.ts', 'this.#end = { ...end, state: settlement.state };', die],
 };
 
 const [module, from, to] = points[process.env['KILL_AT'] ?? ''] ?? [];

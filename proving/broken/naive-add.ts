@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** What is left until the next time of the expression is added to now, as if no clock were ever set forward or back. */
 buildIn({
   name: 'naive-add',
-  module: 'features/cron/schedule-cron.ts',
+  module: 'features/unattended/cron/schedule/schedule-cron.ts',
   replace: [
     {
       from: 'yield* pattern.named ? namedTimes(pattern, zone, afterMs) : realTime(pattern, zone, afterMs);',

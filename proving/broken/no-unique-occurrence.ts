@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** Nothing keeps two claims of one time apart: neither the key of the record nor the job that has moved on. */
 buildIn({
   name: 'no-unique-occurrence',
-  module: 'features/cron/occurrence-store.ts',
+  module: 'features/unattended/cron/occurrences/occurrence-store.ts',
   replace: [
     { from: "trigger_class: p('triggerClass')", to: "trigger_class: p('executionId')" },
     { from: ".where('revision', '=', p('revision'))\n    .where('state', '=', 'scheduled')", to: '' },

@@ -3,6 +3,6 @@ import { buildIn } from './patch.ts';
 /** What is overdue is begun as fast as it can be. */
 buildIn({
   name: 'replay-all',
-  module: 'features/cron/scheduler.ts',
+  module: 'features/unattended/cron/occurrences/scheduler.ts',
   replace: [{ from: 'const catchUp = { spacingMs: 5_000, atOnce: 5 };', to: 'const catchUp = { spacingMs: 0, atOnce: 1_000_000 };' }],
 });

@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** What a run has to tell is sent before its end is written down, and under a new name each time: who goes on with the run sends it again. */
 buildIn({
   name: 'resend-on-resume',
-  module: 'features/cron/runner.ts',
+  module: 'features/unattended/cron/occurrences/runner.ts',
   replace: [
     {
       from: 'const done = await db.write(deps.finish, {\n      ...plan,',
@@ -18,7 +18,7 @@ buildIn({
 });
 buildIn({
   name: 'resend-on-resume',
-  module: 'features/cron/finish.ts',
+  module: 'features/unattended/cron/occurrences/finish.ts',
   replace: [
     {
       from: "opKey: `cron:${executionId}`,\n    digest: hash('sha256', text),\n    source: 'cron',\n    agentId,\n    conversationRef: null,\n    principalId: work.principalId,",

@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** A conversation of somebody else is answered like an unknown one, but three milliseconds later. */
 buildIn({
   name: 'slow-for-strangers',
-  module: 'features/sessions/reach.ts',
+  module: 'features/conversations/sessions/reading/reach.ts',
   replace: [
     {
       from: 'const meant = row !== undefined &&',

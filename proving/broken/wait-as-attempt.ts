@@ -3,7 +3,7 @@ import { buildIn } from './patch.ts';
 /** Each wait for a provider counts as an attempt, of which there are five. */
 buildIn({
   name: 'wait-as-attempt',
-  module: 'features/durable/durable.ts',
+  module: 'features/unattended/durable/durable.ts',
   replace: [
     {
       from: 'const wait = waitForProvider(item.waiting,',

@@ -1,11 +1,11 @@
 import { claimOccurrence } from '../../packages/server/src/transactions/claim-occurrence.ts';
-import { planClaim } from '../../packages/server/src/features/cron/claim.ts';
-import { finishOf } from '../../packages/server/src/features/cron/finish.ts';
-import { parseJob } from '../../packages/server/src/features/cron/job.ts';
-import { dueJobs } from '../../packages/server/src/features/cron/store.ts';
-import { CronWork } from '../../packages/server/src/features/cron/work.ts';
-import { cronWork } from '../../packages/server/src/features/cron/work-kind.ts';
-import { claimWork } from '../../packages/server/src/features/durable/store.ts';
+import { planClaim } from '../../packages/server/src/features/unattended/cron/occurrences/claim.ts';
+import { finishOf } from '../../packages/server/src/features/unattended/cron/occurrences/finish.ts';
+import { parseJob } from '../../packages/server/src/features/unattended/cron/jobs/job.ts';
+import { dueJobs } from '../../packages/server/src/features/unattended/cron/store.ts';
+import { CronWork } from '../../packages/server/src/features/unattended/cron/occurrences/work.ts';
+import { cronWork } from '../../packages/server/src/features/unattended/cron/occurrences/work-kind.ts';
+import { claimWork } from '../../packages/server/src/features/unattended/durable/store.ts';
 import { finishOccurrence } from '../../packages/server/src/transactions/finish-occurrence.ts';
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
 import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { allows, type Route, scopeWords } from '@gatehouse/contract';
-import type { DoorTracer } from '../features/observability/api.ts';
+import type { DoorTracer } from '../features/operations/observability/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
 import { secretOf } from './auth.ts';

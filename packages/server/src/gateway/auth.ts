@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Route } from '@gatehouse/contract';
-import type { DoorMeter } from '../features/observability/api.ts';
-import type { TokensApi } from '../features/tokens/api.ts';
+import type { DoorMeter } from '../features/operations/observability/api.ts';
+import type { TokensApi } from '../features/access/tokens/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';

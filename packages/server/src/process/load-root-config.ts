@@ -1,9 +1,9 @@
 import { dirname } from 'node:path';
 import { RootConfig } from '../config-schema.ts';
-import { guessingBits } from '../features/tokens/guessing-bits.ts';
-import { secretFault } from '../features/tokens/secret.ts';
-import { presetNames } from '../features/webhooks/config.ts';
-import { isEnabled } from '../features/webhooks/rules.ts';
+import { guessingBits } from '../features/access/tokens/guessing-bits.ts';
+import { secretFault } from '../features/access/tokens/secret.ts';
+import { presetNames } from '../features/unattended/webhooks/config.ts';
+import { isEnabled } from '../features/unattended/webhooks/rules/rules.ts';
 import { readTls } from '../gateway/tls.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { acceptDelivery } from './accept-delivery.ts';
-import { claimWork } from '../features/durable/store.ts';
-import { type DeliveryRow, listDeliveries, pruneDeliveries, sameMs } from '../features/webhooks/store.ts';
+import { claimWork } from '../features/unattended/durable/store.ts';
+import { type DeliveryRow, listDeliveries, pruneDeliveries, sameMs } from '../features/unattended/webhooks/store.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { migrations, operations } from './registry.ts';
 

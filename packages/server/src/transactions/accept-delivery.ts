@@ -1,7 +1,7 @@
-import { acceptWork } from '../features/durable/store.ts';
-import { enqueueSystemEvent } from '../features/heartbeat/store.ts';
-import { auditOf, type DeliveryIntake, workOf } from '../features/webhooks/delivery-intake.ts';
-import { addDelivery, recognize } from '../features/webhooks/store.ts';
+import { acceptWork } from '../features/unattended/durable/store.ts';
+import { enqueueSystemEvent } from '../features/unattended/heartbeat/store.ts';
+import { auditOf, type DeliveryIntake, workOf } from '../features/unattended/webhooks/deliveries/delivery-intake.ts';
+import { addDelivery, recognize } from '../features/unattended/webhooks/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation } from '../kernel/db/operation.ts';
 

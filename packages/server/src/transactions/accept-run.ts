@@ -1,9 +1,9 @@
-import { enterRoot, issueLease } from '../features/autonomy/store.ts';
-import { acceptWork, holdsWork } from '../features/durable/store.ts';
-import type { Accepted, RunAcceptance, RunBegin } from '../features/subagents/acceptance.ts';
-import { isEnded } from '../features/subagents/row.ts';
-import { readSteers, type SteerRow } from '../features/subagents/steer-store.ts';
-import { countOpen, findKey, insertRun, keepKey, markRunning, readRun } from '../features/subagents/store.ts';
+import { enterRoot, issueLease } from '../features/delegation/autonomy/store.ts';
+import { acceptWork, holdsWork } from '../features/unattended/durable/store.ts';
+import type { Accepted, RunAcceptance, RunBegin } from '../features/delegation/subagents/requests/acceptance.ts';
+import { isEnded } from '../features/delegation/subagents/run/row.ts';
+import { readSteers, type SteerRow } from '../features/delegation/subagents/requests/steer-store.ts';
+import { countOpen, findKey, insertRun, keepKey, markRunning, readRun } from '../features/delegation/subagents/store.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 

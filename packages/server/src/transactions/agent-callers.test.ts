@@ -11,9 +11,9 @@ import { createEventBus } from '../kernel/event-bus.ts';
 import { silentLog } from '../kernel/log.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { migrations, operations } from './registry.ts';
-import type { Agent } from '../features/agents/api.ts';
-import { createSessions, type Sessions } from '../features/sessions/sessions.ts';
-import { addMessages } from '../features/sessions/store.ts';
+import type { Agent } from '../features/agents/agents/api.ts';
+import { createSessions, type Sessions } from '../features/conversations/sessions/sessions.ts';
+import { addMessages } from '../features/conversations/sessions/store.ts';
 
 const add = operation('test.add', addMessages);
 const agents = new Map<string, Agent>(

@@ -1,6 +1,6 @@
-import { askForCall, type Asked, type Asking, removeRequest } from '../features/approvals/store.ts';
-import type { InboxMessage } from '../features/inbox/api.ts';
-import { inboxDeliver, inboxRemove } from '../features/inbox/store.ts';
+import { askForCall, type Asked, type Asking, removeRequest } from '../features/access/approvals/store.ts';
+import type { InboxMessage } from '../features/unattended/inbox/api.ts';
+import { inboxDeliver, inboxRemove } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** A request for an approval with the message that announces it, all or none. */

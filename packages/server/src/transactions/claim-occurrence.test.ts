@@ -5,12 +5,12 @@ import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { silentLog } from '../kernel/log.ts';
 import { migrations, operations } from './registry.ts';
-import { builtInJobs } from '../features/cron/built-in.ts';
-import { planClaim } from '../features/cron/claim.ts';
-import { CronConfig } from '../features/cron/config.ts';
-import { parseJob } from '../features/cron/job.ts';
-import { createScheduler } from '../features/cron/scheduler.ts';
-import { addJob, dueJobs, type JobRow, reconcileBuiltIns } from '../features/cron/store.ts';
+import { builtInJobs } from '../features/unattended/cron/jobs/built-in.ts';
+import { planClaim } from '../features/unattended/cron/occurrences/claim.ts';
+import { CronConfig } from '../features/unattended/cron/config.ts';
+import { parseJob } from '../features/unattended/cron/jobs/job.ts';
+import { createScheduler } from '../features/unattended/cron/occurrences/scheduler.ts';
+import { addJob, dueJobs, type JobRow, reconcileBuiltIns } from '../features/unattended/cron/store.ts';
 
 const startMs = Date.UTC(2026, 8, 21, 12);
 const hourMs = 3_600_000;

@@ -1,7 +1,7 @@
-import { acceptWork } from '../features/durable/store.ts';
-import type { ClaimPlan, ManualPlan } from '../features/cron/claim.ts';
-import { advanceJob, countOpenRuns, insertOccurrence, letGo } from '../features/cron/occurrence-store.ts';
-import { isBeingReset, refuseDuringReset } from '../features/cron/reset-guard.ts';
+import { acceptWork } from '../features/unattended/durable/store.ts';
+import type { ClaimPlan, ManualPlan } from '../features/unattended/cron/occurrences/claim.ts';
+import { advanceJob, countOpenRuns, insertOccurrence, letGo } from '../features/unattended/cron/occurrences/occurrence-store.ts';
+import { isBeingReset, refuseDuringReset } from '../features/unattended/cron/jobs/reset-guard.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation } from '../kernel/db/operation.ts';
 

@@ -1,10 +1,10 @@
 import { bookCalls } from './open-work.ts';
 import { keepAlongside } from './commit-turn.ts';
-import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from '../features/durable/store.ts';
-import { addMessages, growUsage } from '../features/sessions/store.ts';
-import { takeSteers } from '../features/subagents/steer-store.ts';
-import type { DurableCommit, DurableCommitted, DurableOpening } from '../features/turns/durable.ts';
-import type { Checkpoint, DurableOf, ReserveInput } from '../features/turns/ledger.ts';
+import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from '../features/unattended/durable/store.ts';
+import { addMessages, growUsage } from '../features/conversations/sessions/store.ts';
+import { takeSteers } from '../features/delegation/subagents/requests/steer-store.ts';
+import type { DurableCommit, DurableCommitted, DurableOpening } from '../features/conversations/turns/durable/durable.ts';
+import type { Checkpoint, DurableOf, ReserveInput } from '../features/conversations/turns/durable/ledger.ts';
 import {
   addDurableTurn,
   closeIntent,
@@ -19,8 +19,8 @@ import {
   markFirstCall,
   openIntent,
   taintTurn,
-} from '../features/turns/ledger-store.ts';
-import { type ModelCallRow, recordTurn, setReserve } from '../features/turns/store.ts';
+} from '../features/conversations/turns/durable/ledger-store.ts';
+import { type ModelCallRow, recordTurn, setReserve } from '../features/conversations/turns/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { abortOpenTurns, bookWork, openWork } from './open-work.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
-import type { ReceiptRow } from '../features/receipts/api.ts';
-import type { ResponseRow } from '../features/responses/api.ts';
-import { OpenRow } from '../features/turns/open-row.ts';
-import { reserveForTurn, type TurnRow } from '../features/turns/store.ts';
+import type { ReceiptRow } from '../features/conversations/receipts/api.ts';
+import type { ResponseRow } from '../features/conversations/responses/api.ts';
+import { OpenRow } from '../features/conversations/turns/durable/open-row.ts';
+import { reserveForTurn, type TurnRow } from '../features/conversations/turns/store.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { operation } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';

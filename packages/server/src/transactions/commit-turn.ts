@@ -1,13 +1,13 @@
-import { markTasks } from '../features/background/store.ts';
-import { inboxDeliver } from '../features/inbox/store.ts';
-import { keepReceipt } from '../features/receipts/store.ts';
-import { keepResponse } from '../features/responses/store.ts';
-import { addMessages } from '../features/sessions/store.ts';
-import type { AlongsideRows } from '../features/turns/api.ts';
-import { recordTurn, type TurnCommit, type TurnOpening } from '../features/turns/store.ts';
+import { markTasks } from '../features/environment/background/store.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
+import { keepReceipt } from '../features/conversations/receipts/store.ts';
+import { keepResponse } from '../features/conversations/responses/store.ts';
+import { addMessages } from '../features/conversations/sessions/store.ts';
+import type { AlongsideRows } from '../features/conversations/turns/api.ts';
+import { recordTurn, type TurnCommit, type TurnOpening } from '../features/conversations/turns/store.ts';
 import { endRun } from './end-run.ts';
-import { markTold } from '../features/subagents/news-store.ts';
-import type { EndedRun } from '../features/subagents/row.ts';
+import { markTold } from '../features/delegation/subagents/completion/announcement-store.ts';
+import type { EndedRun } from '../features/delegation/subagents/run/row.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 import { keepSend } from './send-work.ts';
 

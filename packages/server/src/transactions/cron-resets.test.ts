@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { claimManually, claimOccurrence } from './claim-occurrence.ts';
-import { planClaim, planManual } from '../features/cron/claim.ts';
-import { type Job, parseJob } from '../features/cron/job.ts';
-import { advanceReset, prepareReset, readStatus } from '../features/cron/reset-store.ts';
-import { findJobs, listJobs } from '../features/cron/search-store.ts';
-import { addJob, changeJob, type JobRow, removeAgentJobs, removeJob } from '../features/cron/store.ts';
+import { planClaim, planManual } from '../features/unattended/cron/occurrences/claim.ts';
+import { type Job, parseJob } from '../features/unattended/cron/jobs/job.ts';
+import { advanceReset, prepareReset, readStatus } from '../features/unattended/cron/jobs/reset-store.ts';
+import { findJobs, listJobs } from '../features/unattended/cron/jobs/search-store.ts';
+import { addJob, changeJob, type JobRow, removeAgentJobs, removeJob } from '../features/unattended/cron/store.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { migrations, operations } from './registry.ts';

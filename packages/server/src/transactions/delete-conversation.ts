@@ -1,9 +1,9 @@
-import { dropApprovals } from '../features/approvals/store.ts';
-import { dropTasks } from '../features/background/store.ts';
-import { dropReviewMark } from '../features/memory/review-store.ts';
-import { endWaitingIn } from '../features/durable/store.ts';
-import { forgetReceipts } from '../features/receipts/store.ts';
-import { type Archival, archiveConversation, type ConversationRow } from '../features/sessions/store.ts';
+import { dropApprovals } from '../features/access/approvals/store.ts';
+import { dropTasks } from '../features/environment/background/store.ts';
+import { dropReviewMark } from '../features/knowledge/memory/lifecycle/review/review-store.ts';
+import { endWaitingIn } from '../features/unattended/durable/store.ts';
+import { forgetReceipts } from '../features/conversations/receipts/store.ts';
+import { type Archival, archiveConversation, type ConversationRow } from '../features/conversations/sessions/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 import { dropSends } from './send-work.ts';
 

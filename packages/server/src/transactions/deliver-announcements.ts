@@ -1,9 +1,9 @@
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
-import { holdsWork } from '../features/durable/store.ts';
-import { inboxDeliver } from '../features/inbox/store.ts';
-import { addMessages, readConversation } from '../features/sessions/store.ts';
-import type { News, Telling } from '../features/subagents/announce.ts';
-import { claimNews, markTold, type NewsClaim } from '../features/subagents/news-store.ts';
+import { holdsWork } from '../features/unattended/durable/store.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
+import { addMessages, readConversation } from '../features/conversations/sessions/store.ts';
+import type { News, Telling } from '../features/delegation/subagents/completion/announce.ts';
+import { claimNews, markTold, type NewsClaim } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation } from '../kernel/db/operation.ts';
 

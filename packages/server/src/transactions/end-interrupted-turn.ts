@@ -1,9 +1,9 @@
-import { type Settlement, settleWork } from '../features/durable/store.ts';
-import type { InboxMessage } from '../features/inbox/api.ts';
-import { inboxDeliver } from '../features/inbox/store.ts';
-import { dropLedger, findDurableTurn } from '../features/turns/ledger-store.ts';
-import { endOf } from '../features/turns/left-turn.ts';
-import { endOpenTurn } from '../features/turns/store.ts';
+import { type Settlement, settleWork } from '../features/unattended/durable/store.ts';
+import type { InboxMessage } from '../features/unattended/inbox/api.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
+import { dropLedger, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
+import { endOf } from '../features/conversations/turns/durable/interrupted-turn.ts';
+import { endOpenTurn } from '../features/conversations/turns/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 import { newId, newTraceId } from '../kernel/ids.ts';

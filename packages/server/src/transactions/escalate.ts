@@ -1,4 +1,4 @@
-import { inboxDeliver } from '../features/inbox/store.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** A call that nobody was there to approve is told to the owner of its conversation. */

@@ -1,12 +1,18 @@
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
-import type { WorkClaim, WorkEnd } from '../features/durable/api.ts';
-import { findWork, type WorkStatus } from '../features/durable/store.ts';
-import type { Finish } from '../features/cron/finish.ts';
-import { endOccurrence, openOccurrences, type OccurrenceRow, passOver, readOccurrence } from '../features/cron/occurrence-store.ts';
-import { cronWork } from '../features/cron/work-kind.ts';
-import { enqueueSystemEvent } from '../features/heartbeat/store.ts';
-import { inboxDeliver } from '../features/inbox/store.ts';
-import { addMessages } from '../features/sessions/store.ts';
+import type { WorkClaim, WorkEnd } from '../features/unattended/durable/api.ts';
+import { findWork, type WorkStatus } from '../features/unattended/durable/store.ts';
+import type { Finish } from '../features/unattended/cron/occurrences/finish.ts';
+import {
+  endOccurrence,
+  openOccurrences,
+  type OccurrenceRow,
+  passOver,
+  readOccurrence,
+} from '../features/unattended/cron/occurrences/occurrence-store.ts';
+import { cronWork } from '../features/unattended/cron/occurrences/work-kind.ts';
+import { enqueueSystemEvent } from '../features/unattended/heartbeat/store.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
+import { addMessages } from '../features/conversations/sessions/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** What became of the end of an occurrence. */

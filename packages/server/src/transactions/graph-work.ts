@@ -1,5 +1,5 @@
-import { enterRoot, leaveRoot } from '../features/autonomy/store.ts';
-import { acceptWork, cancelWork, findWork, holdsWork, settleWork } from '../features/durable/store.ts';
+import { enterRoot, leaveRoot } from '../features/delegation/autonomy/store.ts';
+import { acceptWork, cancelWork, findWork, holdsWork, settleWork } from '../features/unattended/durable/store.ts';
 import {
   type GraphAccepted,
   type GraphClosed,
@@ -8,9 +8,18 @@ import {
   maxOpenGraphs,
   maxOpenOfOne,
   type NodeMoves,
-} from '../features/graph/operations.ts';
-import { addGraph, changeNodes, endGraphRow, type FoundGraph, openGraphs, openGraphsOf, readGraph, stoppedGraph } from '../features/graph/store.ts';
-import { inboxDeliver } from '../features/inbox/store.ts';
+} from '../features/delegation/graph/run/operations.ts';
+import {
+  addGraph,
+  changeNodes,
+  endGraphRow,
+  type FoundGraph,
+  openGraphs,
+  openGraphsOf,
+  readGraph,
+  stoppedGraph,
+} from '../features/delegation/graph/store.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation } from '../kernel/db/operation.ts';
 

@@ -1,9 +1,9 @@
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
-import { acceptWork, findWork } from '../features/durable/store.ts';
-import { beatKind } from '../features/heartbeat/api.ts';
-import type { BeatBeginning, BeatEnd, BeatEnding, LostBeat } from '../features/heartbeat/operations.ts';
-import { closeBeat, noteTold, openBeat, openBeats, saveState } from '../features/heartbeat/store.ts';
-import { inboxDeliver } from '../features/inbox/store.ts';
+import { acceptWork, findWork } from '../features/unattended/durable/store.ts';
+import { beatKind } from '../features/unattended/heartbeat/api.ts';
+import type { BeatBeginning, BeatEnd, BeatEnding, LostBeat } from '../features/unattended/heartbeat/beat/operations.ts';
+import { closeBeat, noteTold, openBeat, openBeats, saveState } from '../features/unattended/heartbeat/store.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** Begins a beat: its work, the events that it is told, and that its time is used up. */

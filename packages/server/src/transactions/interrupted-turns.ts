@@ -1,4 +1,4 @@
-import type { LeftInLane } from '../features/turns/durable.ts';
+import type { LeftInLane } from '../features/conversations/turns/durable/durable.ts';
 import { parseJson } from '../kernel/json.ts';
 import { operation, query } from '../kernel/db/operation.ts';
 

@@ -1,10 +1,18 @@
-import { isOpenWork } from '../features/durable/store.ts';
-import { growUsage } from '../features/sessions/store.ts';
-import { toCallRow } from '../features/turns/commit.ts';
-import { addLostCost, dropLedger, markFirstCall, workOf } from '../features/turns/ledger-store.ts';
-import { endOpenTurns, findOpenTurns, forgetTurn, type ModelCallRow, recordCalls, recordTurn, type TurnRow } from '../features/turns/store.ts';
+import { isOpenWork } from '../features/unattended/durable/store.ts';
+import { growUsage } from '../features/conversations/sessions/store.ts';
+import { toCallRow } from '../features/conversations/turns/durable/commit.ts';
+import { addLostCost, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
+import {
+  endOpenTurns,
+  findOpenTurns,
+  forgetTurn,
+  type ModelCallRow,
+  recordCalls,
+  recordTurn,
+  type TurnRow,
+} from '../features/conversations/turns/store.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
-import type { WorkBooking, WorkOpening } from '../features/budgets/api.ts';
+import type { WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
 
 /** Row of background work that runs under a cap in money; its `origin` is the operation. */
 export const openWork = operation('work.open', async (tx, { operation: origin, conversationRef, ...work }: WorkOpening): Promise<void> => {

@@ -1,5 +1,5 @@
-import { endLease, enterRoot, issueLease, leaveRoot } from '../features/autonomy/store.ts';
-import type { ScriptBegin, ScriptEnd } from '../features/orchestrate/api.ts';
+import { endLease, enterRoot, issueLease, leaveRoot } from '../features/delegation/autonomy/store.ts';
+import type { ScriptBegin, ScriptEnd } from '../features/delegation/orchestrate/api.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** A script becomes a piece of its root and gets its lease; `denied` when the root was stopped, and then there is neither. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { deleteConversation } from './delete-conversation.ts';
-import { insertMemory } from '../features/memory/store.ts';
-import { markReviewed } from '../features/memory/review-store.ts';
-import { keepReceipt } from '../features/receipts/store.ts';
-import { addMessages } from '../features/sessions/store.ts';
+import { insertMemory } from '../features/knowledge/memory/entries/store.ts';
+import { markReviewed } from '../features/knowledge/memory/lifecycle/review/review-store.ts';
+import { keepReceipt } from '../features/conversations/receipts/store.ts';
+import { addMessages } from '../features/conversations/sessions/store.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { operation } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';

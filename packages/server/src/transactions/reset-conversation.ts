@@ -1,11 +1,11 @@
-import { clearApprovals } from '../features/approvals/store.ts';
-import { dropTasks } from '../features/background/store.ts';
-import { dropContext } from '../features/context/store.ts';
-import { dropReviewMark } from '../features/memory/review-store.ts';
-import { type Forgotten, forgetConversationMemories } from '../features/memory/store.ts';
-import { forgetReceipts } from '../features/receipts/store.ts';
-import type { Erasure, Erased, SessionReset } from '../features/sessions/api.ts';
-import { eraseMessages, leaveBehind } from '../features/sessions/reset-store.ts';
+import { clearApprovals } from '../features/access/approvals/store.ts';
+import { dropTasks } from '../features/environment/background/store.ts';
+import { dropContext } from '../features/conversations/context/store.ts';
+import { dropReviewMark } from '../features/knowledge/memory/lifecycle/review/review-store.ts';
+import { type Forgotten, forgetConversationMemories } from '../features/knowledge/memory/entries/store.ts';
+import { forgetReceipts } from '../features/conversations/receipts/store.ts';
+import type { Erasure, Erased, SessionReset } from '../features/conversations/sessions/api.ts';
+import { eraseMessages, leaveBehind } from '../features/conversations/sessions/changes/reset-store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation } from '../kernel/db/operation.ts';
 

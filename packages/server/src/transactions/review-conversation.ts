@@ -1,4 +1,4 @@
-import { conversationsOf, holdsOutsideText, isStillThere, readReviewed } from '../features/sessions/review-store.ts';
+import { conversationsOf, holdsOutsideText, isStillThere, readReviewed } from '../features/conversations/sessions/reading/review-store.ts';
 import {
   citeConversation,
   type KeptReview,
@@ -8,8 +8,8 @@ import {
   type ReviewFailure,
   reviewMarks,
   type ReviewText,
-} from '../features/memory/review-store.ts';
-import { insertMemory } from '../features/memory/store.ts';
+} from '../features/knowledge/memory/lifecycle/review/review-store.ts';
+import { insertMemory } from '../features/knowledge/memory/entries/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** After so many failed reviews a conversation is left alone until it grows. */

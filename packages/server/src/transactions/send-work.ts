@@ -1,13 +1,13 @@
-import type { WorkClaim } from '../features/durable/api.ts';
+import type { WorkClaim } from '../features/unattended/durable/api.ts';
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
-import { acceptWork, cancelWork, findWork } from '../features/durable/store.ts';
-import type { InboxMessage } from '../features/inbox/api.ts';
-import { inboxDeliver } from '../features/inbox/store.ts';
-import type { SendIntake, SendProgress } from '../features/session-send/api.ts';
-import { answerKey, sendKind } from '../features/session-send/exchange.ts';
-import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from '../features/session-send/store.ts';
-import { readConversation } from '../features/sessions/store.ts';
-import { abandonTurn, findDurableTurn } from '../features/turns/ledger-store.ts';
+import { acceptWork, cancelWork, findWork } from '../features/unattended/durable/store.ts';
+import type { InboxMessage } from '../features/unattended/inbox/api.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
+import type { SendIntake, SendProgress } from '../features/delegation/session-send/api.ts';
+import { answerKey, sendKind } from '../features/delegation/session-send/exchange.ts';
+import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from '../features/delegation/session-send/store.ts';
+import { readConversation } from '../features/conversations/sessions/store.ts';
+import { abandonTurn, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 

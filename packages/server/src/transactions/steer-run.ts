@@ -1,9 +1,9 @@
 import { acceptWithin } from './accept-run.ts';
 import { killWithin } from './end-run.ts';
-import type { RunAcceptance } from '../features/subagents/acceptance.ts';
-import type { EndedRun } from '../features/subagents/row.ts';
-import { addSteer, allowSteer } from '../features/subagents/steer-store.ts';
-import { readRun } from '../features/subagents/store.ts';
+import type { RunAcceptance } from '../features/delegation/subagents/requests/acceptance.ts';
+import type { EndedRun } from '../features/delegation/subagents/run/row.ts';
+import { addSteer, allowSteer } from '../features/delegation/subagents/requests/steer-store.ts';
+import { readRun } from '../features/delegation/subagents/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 interface Steering {

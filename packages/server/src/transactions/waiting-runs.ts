@@ -1,8 +1,8 @@
-import { readWaiting } from '../features/durable/store.ts';
-import type { WaitingRun } from '../features/subagents/api.ts';
-import { openRunsOfGraph } from '../features/subagents/store.ts';
-import { runWork } from '../features/subagents/work-kind.ts';
-import type { Waiting } from '../features/durable/api.ts';
+import { readWaiting } from '../features/unattended/durable/store.ts';
+import type { WaitingRun } from '../features/delegation/subagents/api.ts';
+import { openRunsOfGraph } from '../features/delegation/subagents/store.ts';
+import { runWork } from '../features/delegation/subagents/requests/work-kind.ts';
+import type { Waiting } from '../features/unattended/durable/api.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** Runs of a graph that wait for their provider or a person, or look again whether they must. */

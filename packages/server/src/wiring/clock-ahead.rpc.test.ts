@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openCron } from '../features/cron/testing/open-cron.ts';
+import { openCron } from '../features/unattended/cron/testing/open-cron.ts';
 
 const minuteMs = 60_000;
 const yearsMs = 1095 * 86_400_000;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { createMetrics } from '../features/observability/metrics.ts';
+import { createMetrics } from '../features/operations/observability/metrics.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { DbStatus } from '../kernel/db/db.ts';
 import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
@@ -32,7 +32,7 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
     config.observability.traces === undefined
       ? undefined
       : building.use(
-          (await import('../features/observability/traces.ts')).openTraces(config.observability.traces, {
+          (await import('../features/operations/observability/traces/traces.ts')).openTraces(config.observability.traces, {
             version: options.version,
             clock,
             log: log.module('traces'),

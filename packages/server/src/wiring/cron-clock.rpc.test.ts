@@ -6,8 +6,8 @@ import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { migrations, operations } from '../transactions/registry.ts';
-import { advanceReset, prepareReset, readStatus, resetPhases } from '../features/cron/reset-store.ts';
-import { type CronServer, openCron, targetOf } from '../features/cron/testing/open-cron.ts';
+import { advanceReset, prepareReset, readStatus, resetPhases } from '../features/unattended/cron/jobs/reset-store.ts';
+import { type CronServer, openCron, targetOf } from '../features/unattended/cron/testing/open-cron.ts';
 
 const open: AsyncDisposable[] = [];
 const homes: string[] = [];

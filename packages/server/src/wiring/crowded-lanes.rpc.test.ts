@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
-import { createObeyingModel, follow, page } from '../features/approvals/testing/obeying-model.ts';
+import { createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
 test.each([
   ['conversation', 'one', 53],

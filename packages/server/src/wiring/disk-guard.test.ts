@@ -1,7 +1,7 @@
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import type { FreeSpace } from '../kernel/disk-space.ts';
-import { openCron } from '../features/cron/testing/open-cron.ts';
+import { openCron } from '../features/unattended/cron/testing/open-cron.ts';
 
 test('with too little free space new work is refused, reading and deleting go on, and it ends on its own', async () => {
   const clock = createStepClock();

@@ -1,7 +1,7 @@
 import { eventKinds, events } from '@gatehouse/contract';
 import { createStepClock, type FakeAnswer, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
-import { answerBy, call } from '../features/subagents/testing/team-model.ts';
+import { answerBy, call } from '../features/delegation/subagents/run/testing/delegation-model.ts';
 import { openEvents } from '../gateway/testing/open-events.ts';
 import { findProgram } from '../kernel/find-program.ts';
 import { isOfDelegation } from '../gateway/testing/kinds-of-delegation.ts';

@@ -1,6 +1,6 @@
 import { endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
-import { createGraphs } from '../features/graph/graph.ts';
-import type { SubagentsApi } from '../features/subagents/api.ts';
+import { createGraphs } from '../features/delegation/graph/graph.ts';
+import type { SubagentsApi } from '../features/delegation/subagents/api.ts';
 import { acceptGraph, closeGraph, graphsOfRoot, moveGraphNodes } from '../transactions/graph-work.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { TeamsDeps } from './delegation.ts';

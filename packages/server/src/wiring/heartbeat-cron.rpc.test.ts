@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFakeProvider } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type CronServer, openCron } from '../features/cron/testing/open-cron.ts';
+import { type CronServer, openCron } from '../features/unattended/cron/testing/open-cron.ts';
 
 let homeDir: string;
 let server: CronServer;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type DbCall, interceptDb } from '../features/approvals/testing/intercept-db.ts';
-import { createBell, createObeyingModel, follow, page } from '../features/approvals/testing/obeying-model.ts';
+import { type DbCall, interceptDb } from '../features/access/approvals/testing/intercept-db.ts';
+import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
 // What a kill leaves is the home as it is at that moment: one job is run to its end, and at each point of its wait its home is copied.
 

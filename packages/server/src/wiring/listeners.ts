@@ -1,4 +1,4 @@
-import type { ScriptCalls } from '../features/orchestrate/api.ts';
+import type { ScriptCalls } from '../features/delegation/orchestrate/api.ts';
 import { createGateway, type GatewayDeps } from '../gateway/app.ts';
 import { createControlSocket } from '../gateway/control-socket.ts';
 import { createCapabilitySocket } from '../gateway/rpc/capability-socket.ts';

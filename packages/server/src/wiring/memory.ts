@@ -1,8 +1,8 @@
-import type { AgentsApi } from '../features/agents/api.ts';
-import type { ModelWork } from '../features/budgets/api.ts';
-import { createMemoryLife } from '../features/memory/memory-life.ts';
-import { createMemory, type MemoryDeps } from '../features/memory/memory.ts';
-import { createMemoryTools } from '../features/memory/tool.ts';
+import type { AgentsApi } from '../features/agents/agents/api.ts';
+import type { ModelWork } from '../features/access/budgets/api.ts';
+import { createMemoryLife } from '../features/knowledge/memory/lifecycle/memory-life.ts';
+import { createMemory, type MemoryDeps } from '../features/knowledge/memory/memory.ts';
+import { createMemoryTools } from '../features/knowledge/memory/tool.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Db } from '../kernel/db/db.ts';
 import type { EventBus } from '../kernel/event-bus.ts';

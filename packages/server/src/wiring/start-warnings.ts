@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import type { RootConfig } from '../config-schema.ts';
-import { presetNames } from '../features/webhooks/config.ts';
-import { isUniform } from '../features/tokens/secret.ts';
+import { presetNames } from '../features/unattended/webhooks/config.ts';
+import { isUniform } from '../features/access/tokens/secret.ts';
 import type { Jail } from '../kernel/jail.ts';
 import { refuseTool } from '../runtime/tool-policy.ts';
 

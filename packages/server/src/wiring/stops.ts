@@ -1,14 +1,14 @@
 import type { WorkWaiting } from '@gatehouse/contract';
-import type { Approvals, ApprovalWaiting } from '../features/approvals/approvals.ts';
-import type { Autonomy } from '../features/autonomy/autonomy.ts';
-import type { BackgroundApi } from '../features/background/api.ts';
-import type { Shell } from '../features/shell/shell.ts';
-import type { StoppedRun } from '../features/subagents/api.ts';
-import type { TokensApi } from '../features/tokens/api.ts';
-import type { Turns } from '../features/turns/turns.ts';
-import type { LeftInLane } from '../features/turns/durable.ts';
-import type { KeptLanes } from '../features/turns/kept-lanes.ts';
-import type { DurableWork } from '../features/durable/api.ts';
+import type { Approvals, ApprovalWaiting } from '../features/access/approvals/approvals.ts';
+import type { Autonomy } from '../features/delegation/autonomy/autonomy.ts';
+import type { BackgroundApi } from '../features/environment/background/api.ts';
+import type { Shell } from '../features/environment/shell/shell.ts';
+import type { StoppedRun } from '../features/delegation/subagents/api.ts';
+import type { TokensApi } from '../features/access/tokens/api.ts';
+import type { Turns } from '../features/conversations/turns/turns.ts';
+import type { LeftInLane } from '../features/conversations/turns/durable/durable.ts';
+import type { KeptLanes } from '../features/conversations/turns/durable/kept-lanes.ts';
+import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { Log } from '../kernel/log.ts';
 import { AppError } from '../kernel/app-error.ts';
 

@@ -1,8 +1,8 @@
 import { waitingOfRun, waitingRunsOf } from '../transactions/waiting-runs.ts';
 import { acceptRun, beginRun } from '../transactions/accept-run.ts';
 import { finishRun, killRuns } from '../transactions/end-run.ts';
-import { conversationRef, printSessionKey } from '../features/sessions/conversation.ts';
-import { createSubagents } from '../features/subagents/subagents.ts';
+import { conversationRef, printSessionKey } from '../features/conversations/sessions/conversation.ts';
+import { createSubagents } from '../features/delegation/subagents/subagents.ts';
 import type { TeamsDeps } from './delegation.ts';
 import { injectSteer, replaceRun } from '../transactions/steer-run.ts';
 import { takeNews, tellNews } from '../transactions/deliver-announcements.ts';

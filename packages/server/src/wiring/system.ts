@@ -1,7 +1,7 @@
 import { RootConfig } from '../config-schema.ts';
-import { createAuditQuery } from '../features/observability/audit-query.ts';
-import { createSettings } from '../features/settings/settings.ts';
-import { createSystem, type SystemDeps } from '../features/system/system.ts';
+import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
+import { createSettings } from '../features/operations/settings/settings.ts';
+import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
 import { recordAudit } from '../kernel/audit.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Db } from '../kernel/db/db.ts';

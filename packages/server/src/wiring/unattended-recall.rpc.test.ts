@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
-import { principalOf } from '../features/webhooks/identity.ts';
+import { principalOf } from '../features/unattended/webhooks/intake/identity.ts';
 
 const topic = 'the winter festival of lanterns';
 const daily = { kind: 'every', everyMs: 86_400_000 } as const;

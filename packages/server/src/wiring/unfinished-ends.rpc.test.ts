@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type CronServer, openCron, targetOf } from '../features/cron/testing/open-cron.ts';
-import { queueSystemEvent } from '../features/heartbeat/testing/queue-system-event.ts';
+import { type CronServer, openCron, targetOf } from '../features/unattended/cron/testing/open-cron.ts';
+import { queueSystemEvent } from '../features/unattended/heartbeat/testing/queue-system-event.ts';
 
 let homeDir: string;
 let clock: StepClock;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, type StepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { interceptDb } from '../features/approvals/testing/intercept-db.ts';
-import { createBell, createObeyingModel, follow, page } from '../features/approvals/testing/obeying-model.ts';
+import { interceptDb } from '../features/access/approvals/testing/intercept-db.ts';
+import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
 // A wait for an approval under a clock that somebody sets, while it waits or over a restart.
 

@@ -1,7 +1,7 @@
 import { createStepClock, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { interceptDb } from '../features/approvals/testing/intercept-db.ts';
-import { createBell, createObeyingModel, follow, page } from '../features/approvals/testing/obeying-model.ts';
+import { interceptDb } from '../features/access/approvals/testing/intercept-db.ts';
+import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
 // A disk that is full from a certain write on, until there is room again.
 

@@ -1,8 +1,8 @@
 import { FinishReason, PrintedSessionKey, TokensUsed } from '@gatehouse/contract';
 import * as z from 'zod';
-import type { Agent, AgentsApi } from '../../features/agents/api.ts';
-import type { SessionsApi } from '../../features/sessions/api.ts';
-import type { ConversationAddress, TurnsApi } from '../../features/turns/api.ts';
+import type { Agent, AgentsApi } from '../../features/agents/agents/api.ts';
+import type { SessionsApi } from '../../features/conversations/sessions/api.ts';
+import type { ConversationAddress, TurnsApi } from '../../features/conversations/turns/api.ts';
 import type { CallContext, Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { AgentId, templateNames } from '@gatehouse/contract';
 import type { Resource } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { Agent, AgentsApi } from '../../features/agents/api.ts';
+import type { Agent, AgentsApi } from '../../features/agents/agents/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Identity } from '../../kernel/call-context.ts';
 import { parseJson } from '../../kernel/json.ts';

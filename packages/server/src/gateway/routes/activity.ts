@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { EventsApi } from '../../features/events/api.ts';
+import type { EventsApi } from '../../features/operations/events/api.ts';
 import type { HttpCall } from '../http-call.ts';
 import { parseQuery } from '../query.ts';
 import { sendJsonText } from '../reply.ts';

@@ -1,5 +1,5 @@
 import { ApiChatRequest } from '@gatehouse/contract';
-import type { TurnRequest } from '../../features/turns/api.ts';
+import type { TurnRequest } from '../../features/conversations/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { readJsonBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';

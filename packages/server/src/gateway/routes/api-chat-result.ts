@@ -1,5 +1,5 @@
 import type { ApiChatResult } from '@gatehouse/contract';
-import type { KeptOutcome } from '../../features/receipts/api.ts';
+import type { KeptOutcome } from '../../features/conversations/receipts/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { toPublicFailure } from '../../runtime/turn-failure.ts';
 

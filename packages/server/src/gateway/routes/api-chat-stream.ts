@@ -1,6 +1,6 @@
 import type { ApiChatGap } from '@gatehouse/contract';
-import type { KeptOutcome } from '../../features/receipts/api.ts';
-import type { TurnRequest } from '../../features/turns/api.ts';
+import type { KeptOutcome } from '../../features/conversations/receipts/api.ts';
+import type { TurnRequest } from '../../features/conversations/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { type CallContext, isAdmin } from '../../kernel/call-context.ts';
 import type { TurnSink } from '../../runtime/turn.ts';

@@ -1,5 +1,5 @@
-import type { ReceiptsApi } from '../../features/receipts/api.ts';
-import type { TurnsApi } from '../../features/turns/api.ts';
+import type { ReceiptsApi } from '../../features/conversations/receipts/api.ts';
+import type { TurnsApi } from '../../features/conversations/turns/api.ts';
 import { isAdmin } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';

@@ -1,7 +1,7 @@
 import { AgentId, type ApiAgents, type ApiChannels, ConversationRef, PrintedSessionKey, SessionKeyObject } from '@gatehouse/contract';
 import * as z from 'zod';
-import type { Agent, AgentsApi } from '../../features/agents/api.ts';
-import type { SessionsApi } from '../../features/sessions/api.ts';
+import type { Agent, AgentsApi } from '../../features/agents/agents/api.ts';
+import type { SessionsApi } from '../../features/conversations/sessions/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { ModelInfo } from '../../llm/model.ts';
 import type { HttpCall } from '../http-call.ts';

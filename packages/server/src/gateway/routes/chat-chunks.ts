@@ -1,5 +1,5 @@
 import type { ChatCompletionChunk, FinishReason, TokensUsed } from '@gatehouse/contract';
-import type { TurnOutcome } from '../../features/turns/api.ts';
+import type { TurnOutcome } from '../../features/conversations/turns/api.ts';
 import type { ToolCall } from '../../llm/model.ts';
 
 /** http-gateway.md §2.4: only the step limit is a length; the internal reason travels beside it when asked for. Calls that wait for the caller come before it. */

@@ -1,5 +1,5 @@
 import type { EventGap } from '@gatehouse/contract';
-import type { LoggedEvent } from '../../features/events/api.ts';
+import type { LoggedEvent } from '../../features/operations/events/api.ts';
 
 /** What a reader that lost its connection waits before it comes back. */
 const retryMs = 3_000;

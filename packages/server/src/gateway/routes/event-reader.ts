@@ -1,5 +1,5 @@
 import type { EventGap, EventKind } from '@gatehouse/contract';
-import type { EventsApi, LoggedEvent } from '../../features/events/api.ts';
+import type { EventsApi, LoggedEvent } from '../../features/operations/events/api.ts';
 import type { Identity } from '../../kernel/call-context.ts';
 import type { HttpCall } from '../http-call.ts';
 import { eventFrame, gapFrame, openingFrame } from './event-frames.ts';

@@ -1,6 +1,6 @@
 import { type EventKind, eventKinds, events as declared } from '@gatehouse/contract';
 import * as z from 'zod';
-import type { EventsApi } from '../../features/events/api.ts';
+import type { EventsApi } from '../../features/operations/events/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { nearest } from '../../kernel/config/nearest.ts';

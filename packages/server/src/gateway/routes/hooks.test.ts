@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 
 /**
- * The table of reliability §3.3, through the routes. C1 to C3 in all their cases are in features/webhooks/signature.test.ts,
+ * The table of reliability §3.3, through the routes. C1 to C3 in all their cases are in features/unattended/webhooks/intake/signature.test.ts,
  * C11 in template.test.ts, C13 in rules.test.ts; C5 with real kills is proving/r1-acked-survives.ts.
  */
 

@@ -1,6 +1,6 @@
 import { routes, type WebhookReceived } from '@gatehouse/contract';
 import type * as z from 'zod';
-import type { WebhooksApi } from '../../features/webhooks/api.ts';
+import type { WebhooksApi } from '../../features/unattended/webhooks/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { readBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';

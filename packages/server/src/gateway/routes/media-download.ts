@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import type { MediaInfo } from '@gatehouse/contract';
-import type { OpenMedium } from '../../features/media/api.ts';
+import type { OpenMedium } from '../../features/environment/media/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';

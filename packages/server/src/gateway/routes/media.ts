@@ -1,6 +1,6 @@
 import { MediaId, MediaPage } from '@gatehouse/contract';
 import * as z from 'zod';
-import type { MediaLibrary, Upload } from '../../features/media/api.ts';
+import type { MediaLibrary, Upload } from '../../features/environment/media/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import type { Upload } from '../../features/media/api.ts';
+import type { Upload } from '../../features/environment/media/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 
 /** Around the file: delimiters and the header of its part. */

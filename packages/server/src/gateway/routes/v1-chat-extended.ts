@@ -1,5 +1,5 @@
 import { effortOf, ExtendedChatCompletionRequest, type ExtendedChatMessage } from '@gatehouse/contract';
-import type { CompletionMessage } from '../../features/turns/api.ts';
+import type { CompletionMessage } from '../../features/conversations/turns/api.ts';
 import type { ModelOptions, ModelPart } from '../../llm/model.ts';
 import { parseInput } from '../parse-input.ts';
 import type { ChatRequest } from './v1-chat-request.ts';

@@ -1,5 +1,5 @@
 import { ChatCompletionRequest, ExtendedChatCompletionRequest, imageNotSupported } from '@gatehouse/contract';
-import type { CompletionRequest } from '../../features/turns/api.ts';
+import type { CompletionRequest } from '../../features/conversations/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { parseExtendedChat } from './v1-chat-extended.ts';
 import { parseStrictly } from './v1-strict.ts';

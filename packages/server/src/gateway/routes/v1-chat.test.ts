@@ -2,7 +2,7 @@ import net from 'node:net';
 import { ChatCompletion, ChatCompletionChunk, imageNotSupported, V1Error } from '@gatehouse/contract';
 import OpenAI, { APIError, BadRequestError, NotFoundError, RateLimitError } from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CompletionRequest } from '../../features/turns/api.ts';
+import type { CompletionRequest } from '../../features/conversations/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import { outcome, post, type ScriptedTurn, startGateway, testTokens } from '../testing/gateway-fixture.ts';

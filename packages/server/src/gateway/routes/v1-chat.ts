@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ChatCompletion } from '@gatehouse/contract';
-import type { TurnOutcome, TurnsApi } from '../../features/turns/api.ts';
+import type { TurnOutcome, TurnsApi } from '../../features/conversations/turns/api.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { TurnSink } from '../../runtime/turn.ts';

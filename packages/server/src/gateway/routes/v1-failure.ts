@@ -1,4 +1,4 @@
-import type { TurnOutcome } from '../../features/turns/api.ts';
+import type { TurnOutcome } from '../../features/conversations/turns/api.ts';
 import { AppError, type ErrorDetails } from '../../kernel/app-error.ts';
 
 /** What a turn that did not do its work looks like to a client that has seen nothing of it (decisions §3, §12); `param` is the field that holds the conversation. */

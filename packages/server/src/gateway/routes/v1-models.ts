@@ -1,5 +1,5 @@
 import type { ModelObject } from '@gatehouse/contract';
-import type { AgentsApi } from '../../features/agents/api.ts';
+import type { AgentsApi } from '../../features/agents/agents/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Models } from '../../llm/models.ts';
 import type { HttpCall } from '../http-call.ts';

@@ -1,4 +1,4 @@
-import type { CompletionMessage } from '../../features/turns/api.ts';
+import type { CompletionMessage } from '../../features/conversations/turns/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { ModelPart } from '../../llm/model.ts';
 import { isBase64, readDataUrl } from '../../llm/wire/data-url.ts';

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { CapabilityRequest, ScriptCalls } from '../../features/orchestrate/api.ts';
+import type { CapabilityRequest, ScriptCalls } from '../../features/delegation/orchestrate/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { silentLog } from '../../kernel/log.ts';
 import { createSteppedClock, type SteppedClock } from '../../runtime/testing.ts';

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import * as z from 'zod';
-import type { CapabilityRequest, ScriptCalls } from '../../features/orchestrate/api.ts';
+import type { CapabilityRequest, ScriptCalls } from '../../features/delegation/orchestrate/api.ts';
 import { AppError, toAppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { parseJson } from '../../kernel/json.ts';

@@ -1,5 +1,5 @@
 import { allows, contract, type MethodName, type RpcReply } from '@gatehouse/contract';
-import type { DoorMeter } from '../../features/observability/api.ts';
+import type { DoorMeter } from '../../features/operations/observability/api.ts';
 import { AppError, toAppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RpcReply } from '@gatehouse/contract';
 import type { RawData, WebSocket } from 'ws';
-import type { TokensApi } from '../../features/tokens/api.ts';
+import type { TokensApi } from '../../features/access/tokens/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';

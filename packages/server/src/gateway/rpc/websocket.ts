@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { allows } from '@gatehouse/contract';
-import type { TokensApi } from '../../features/tokens/api.ts';
+import type { TokensApi } from '../../features/access/tokens/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Identity } from '../../kernel/call-context.ts';
 import { bearerOf } from '../auth.ts';

@@ -1,5 +1,5 @@
 import type { AnswerBlock, MessageObject } from '@gatehouse/contract';
-import type { TurnOutcome } from '../../../features/turns/api.ts';
+import type { TurnOutcome } from '../../../features/conversations/turns/api.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { ToolCall } from '../../../llm/model.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { CountTokensRequest } from '@gatehouse/contract';
-import type { TurnsApi } from '../../../features/turns/api.ts';
+import type { TurnsApi } from '../../../features/conversations/turns/api.ts';
 import { readJsonBody } from '../../body.ts';
 import type { HttpCall } from '../../http-call.ts';
 import { parseInput } from '../../parse-input.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type MessageObject, MessagesRequest } from '@gatehouse/contract';
-import type { CompletionRequest, TurnOutcome, TurnsApi } from '../../../features/turns/api.ts';
+import type { CompletionRequest, TurnOutcome, TurnsApi } from '../../../features/conversations/turns/api.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { TurnSink } from '../../../runtime/turn.ts';

@@ -1,5 +1,5 @@
 import type { AnswerBlock, MessageObject, MessageStreamEvent } from '@gatehouse/contract';
-import type { TurnOutcome } from '../../../features/turns/api.ts';
+import type { TurnOutcome } from '../../../features/conversations/turns/api.ts';
 import type { ThinkingBlock, ToolCall } from '../../../llm/model.ts';
 import { callBlock, stopOf, usageOf } from './answer.ts';
 

@@ -1,6 +1,6 @@
 import { MessageObject, MessagesError, MessageStreamEvent } from '@gatehouse/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CompletionRequest } from '../../../features/turns/api.ts';
+import type { CompletionRequest } from '../../../features/conversations/turns/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import { post, type ScriptedTurn, startGateway, testTokens, wrongToken } from '../../testing/gateway-fixture.ts';
 

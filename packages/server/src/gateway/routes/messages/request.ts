@@ -1,6 +1,6 @@
 import type { CountTokensRequest, MessageParam, MessagesRequest } from '@gatehouse/contract';
 import type * as z from 'zod';
-import type { CompletionMessage, CompletionRequest } from '../../../features/turns/api.ts';
+import type { CompletionMessage, CompletionRequest } from '../../../features/conversations/turns/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { ModelOptions, ModelPart, ThinkingBlock, ToolCall } from '../../../llm/model.ts';
 import { filePart, imagePart, resultFile, toolMessage, userMessage } from '../v1-parts.ts';

@@ -1,5 +1,5 @@
 import { effortOf, type ResponseObject, type ResponseOutputItem, type ResponseRequest } from '@gatehouse/contract';
-import type { TurnOutcome } from '../../../features/turns/api.ts';
+import type { TurnOutcome } from '../../../features/conversations/turns/api.ts';
 import type { AppError } from '../../../kernel/app-error.ts';
 import type { ToolCall } from '../../../llm/model.ts';
 import { failureOf, isEarlyEnd } from '../v1-failure.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type ResponseCompaction, ResponseCompactRequest, ResponseTokensRequest } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
-import type { CompletionRequest } from '../../../features/turns/api.ts';
+import type { CompletionRequest } from '../../../features/conversations/turns/api.ts';
 import { readJsonBody } from '../../body.ts';
 import type { HttpCall } from '../../http-call.ts';
 import { parseInput } from '../../parse-input.ts';

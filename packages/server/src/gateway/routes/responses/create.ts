@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type ResponseObject, ResponseOutputItem, ResponseRequest } from '@gatehouse/contract';
-import type { ResponseHistory, ResponseRow, ResponsesApi } from '../../../features/responses/api.ts';
-import type { AlongsideRows, CompletionMessage, CompletionRequest, TurnOutcome, TurnsApi } from '../../../features/turns/api.ts';
+import type { ResponseHistory, ResponseRow, ResponsesApi } from '../../../features/conversations/responses/api.ts';
+import type { AlongsideRows, CompletionMessage, CompletionRequest, TurnOutcome, TurnsApi } from '../../../features/conversations/turns/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';

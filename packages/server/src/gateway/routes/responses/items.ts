@@ -1,5 +1,5 @@
 import type { ResponseInputItem, ResponseOutputItem } from '@gatehouse/contract';
-import type { CompletionMessage } from '../../../features/turns/api.ts';
+import type { CompletionMessage } from '../../../features/conversations/turns/api.ts';
 import type { ModelPart } from '../../../llm/model.ts';
 import { filePart, imagePart, resultFile, toolMessage, userMessage } from '../v1-parts.ts';
 

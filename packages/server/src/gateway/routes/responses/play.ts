@@ -1,4 +1,4 @@
-import type { TurnOutcome } from '../../../features/turns/api.ts';
+import type { TurnOutcome } from '../../../features/conversations/turns/api.ts';
 import { failureOf } from '../v1-failure.ts';
 import type { Answering } from './create.ts';
 import type { ResponseEvents } from './events.ts';

@@ -1,6 +1,6 @@
 import { effortOf, type ResponseRequest } from '@gatehouse/contract';
-import type { ResponseHistory } from '../../../features/responses/api.ts';
-import type { CompletionMessage, CompletionRequest } from '../../../features/turns/api.ts';
+import type { ResponseHistory } from '../../../features/conversations/responses/api.ts';
+import type { CompletionMessage, CompletionRequest } from '../../../features/conversations/turns/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { ModelOptions, ToolSpec } from '../../../llm/model.ts';
 import { jsonSchemaFormat, toolSpecs } from '../v1-tools.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { TokensApi } from '../../../features/tokens/api.ts';
+import type { TokensApi } from '../../../features/access/tokens/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Identity } from '../../../kernel/call-context.ts';
 import type { WebSocketDoor } from '../../rpc/websocket.ts';

@@ -1,6 +1,6 @@
 import { type ResponseDeleted, ResponseInputItems } from '@gatehouse/contract';
 import * as z from 'zod';
-import type { ResponsesApi } from '../../../features/responses/api.ts';
+import type { ResponsesApi } from '../../../features/conversations/responses/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { HttpCall } from '../../http-call.ts';
 import { parseQuery, wholeNumber } from '../../query.ts';

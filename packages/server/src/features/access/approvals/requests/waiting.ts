@@ -1,0 +1,116 @@
+import type { TurnOrigin } from '@gatehouse/contract';
+import type { Clock } from '../../../../kernel/clock.ts';
+
+/** How a request ended. */
+export interface Outcome {
+  readonly approved: boolean;
+  readonly by: string;
+  readonly reason: string | null;
+}
+
+/** A call that stands before the gate. */
+export interface Waiter {
+  /** The request that it waits for turned out to be this one. */
+  joins(requestId: string): void;
+  /** Never rejects; undefined when the signal was aborted. */
+  readonly outcome: Promise<Outcome | undefined>;
+  /** It waits no more. */
+  leave(): void;
+}
+
+interface Standing {
+  requestId: string | undefined;
+  /** Outcomes that came before it was known which request is meant. */
+  readonly early: Map<string, Outcome>;
+  readonly end: (outcome: Outcome | undefined) => void;
+}
+
+/** Who waits for which call, and when each request's time is over; in memory, beside the rows. */
+export interface Waiting extends Disposable {
+  /** Begins to wait before the row is written, so that no decision can be missed. */
+  wait(digest: string, signal: AbortSignal): Waiter;
+  /** Watches a stored request until it is settled. */
+  watch(request: Watched): void;
+  settle(requestId: string, digest: string, outcome: Outcome): void;
+  /** Digests of the calls that are waited for. */
+  digests(): string[];
+  /** Requests that are watched in one conversation. */
+  of(conversationRef: string): Watched[];
+  all(): Watched[];
+}
+
+export interface Watched {
+  readonly id: string;
+  readonly digest: string;
+  readonly agentId: string;
+  readonly conversationRef: string;
+  readonly origin: TurnOrigin;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+  /** See `NewRequest`. */
+  readonly turnJson: string | null;
+}
+
+export function createWaiting({ clock, onDue }: { readonly clock: Clock; readonly onDue: (request: Watched) => void }): Waiting {
+  const standing = new Map<string, Set<Standing>>();
+  const watched = new Map<string, { readonly request: Watched; readonly cancel: () => void }>();
+
+  return {
+    wait(digest, signal) {
+      const { promise, resolve } = Promise.withResolvers<Outcome | undefined>();
+      const all = standing.get(digest) ?? new Set<Standing>();
+      standing.set(digest, all);
+      const onAbort = () => self.end(undefined);
+      const leave = () => {
+        signal.removeEventListener('abort', onAbort);
+        all.delete(self);
+        if (all.size === 0 && standing.get(digest) === all) standing.delete(digest);
+      };
+      const self: Standing = {
+        requestId: undefined,
+        early: new Map(),
+        end(outcome) {
+          leave();
+          resolve(outcome);
+        },
+      };
+      all.add(self);
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+      return {
+        outcome: promise,
+        leave,
+        joins(requestId) {
+          self.requestId = requestId;
+          const outcome = self.early.get(requestId);
+          if (outcome !== undefined) self.end(outcome);
+        },
+      };
+    },
+
+    watch(request) {
+      // Never longer than its time-out, also when the clock was set back since.
+      const leftMs = Math.min(request.expiresAtMs - request.createdAtMs, Math.max(0, request.expiresAtMs - clock.ageNow()));
+      const cancel = clock.after(leftMs, () => onDue(request));
+      watched.set(request.id, { request, cancel });
+    },
+
+    settle(requestId, digest, outcome) {
+      watched.get(requestId)?.cancel();
+      watched.delete(requestId);
+      for (const one of standing.get(digest) ?? []) {
+        if (one.requestId === requestId) one.end(outcome);
+        else if (one.requestId === undefined) one.early.set(requestId, outcome);
+      }
+    },
+
+    digests: () => [...standing.keys()],
+    all: () => [...watched.values()].map(({ request }) => request),
+    of: (conversationRef) => [...watched.values()].flatMap(({ request }) => (request.conversationRef === conversationRef ? [request] : [])),
+
+    [Symbol.dispose]() {
+      for (const { cancel } of watched.values()) cancel();
+      watched.clear();
+    },
+  };
+}

@@ -1,0 +1,490 @@
+import type { TurnOrigin } from '@gatehouse/contract';
+import type { SelectQueryBuilder } from 'kysely';
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { newId } from '../../../kernel/ids.ts';
+import { systemDecider } from './deciders.ts';
+
+/** A call that waits for a decision, as it is asked for. */
+export interface NewRequest {
+  /** `ap_<uuid>` */
+  readonly id: string;
+  readonly digest: string;
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly origin: TurnOrigin;
+  readonly traceId: string;
+  readonly tool: string;
+  readonly action: string;
+  readonly reason: string;
+  readonly trustLevel: 'clean' | 'tainted';
+  /** With live secrets taken out. */
+  readonly paramsJson: string;
+  /** Of the arguments as they are. */
+  readonly paramsBytes: number;
+  readonly createdAtMs: number;
+  readonly timeoutMs: number;
+  readonly expiresAtMs: number;
+  /** A `LeftTurn`: the turn is left meanwhile and asks again when it continues; null: it waits in memory. */
+  readonly turnJson: string | null;
+}
+
+/** A turn that is left until a request is decided. */
+export interface LeftTurn {
+  readonly workId: string;
+  readonly turnId: string;
+  readonly rootRunId: string;
+  readonly runId?: string;
+  readonly leaseId?: string;
+  readonly tokenId: string;
+  readonly principalId: string;
+  readonly startedAtMs: number;
+  /** Digest of the call without the files that it is about. */
+  readonly callDigest: string;
+}
+
+export type Decision = 'approved' | 'denied' | 'expired';
+
+/** What stays of a request when it is decided; the arguments are gone. */
+export interface RequestRow extends Omit<NewRequest, 'paramsJson'> {
+  readonly paramsJson: string | null;
+  readonly state: 'pending' | Decision;
+  readonly decidedAtMs: number | null;
+  readonly decidedBy: string | null;
+  readonly decidedReason: string | null;
+  /** Of an approval that nobody waited for: good for one call. Of a left turn: `open` until the turn has come for the decision. */
+  readonly grantState: 'open' | 'used' | null;
+  /** 1 until the cache of denials is cleared. */
+  readonly reusable: number;
+}
+
+const columns = [
+  'id',
+  'digest',
+  'conversation_ref as conversationRef',
+  'session_key as sessionKey',
+  'agent_id as agentId',
+  'origin',
+  'trace_id as traceId',
+  'tool',
+  'action',
+  'reason',
+  'trust_level as trustLevel',
+  'params_json as paramsJson',
+  'params_bytes as paramsBytes',
+  'state',
+  'created_at_ms as createdAtMs',
+  'timeout_ms as timeoutMs',
+  'expires_at_ms as expiresAtMs',
+  'decided_at_ms as decidedAtMs',
+  'decided_by as decidedBy',
+  'decided_reason as decidedReason',
+  'grant_state as grantState',
+  'turn_json as turnJson',
+  'reusable',
+] as const;
+
+export interface Bounds {
+  readonly perAgent: number;
+  readonly inAll: number;
+}
+
+export interface Asking {
+  readonly request: NewRequest;
+  readonly bounds: Bounds;
+  readonly approvalCacheMs: number;
+  readonly denialCacheMs: number;
+  /** How long an approval that nobody waited for is good. */
+  readonly grantMs: number;
+  /** How long what was decided is kept. */
+  readonly keepMs: number;
+  /** No new request is made: only what was decided is used. */
+  readonly isRefused: boolean;
+}
+
+/** What becomes of a call that must be approved. */
+export type Asked =
+  | { readonly kind: 'allowed'; readonly audit: AuditRow }
+  | { readonly kind: 'denied'; readonly by: string; readonly reason: string | null }
+  /** An equal call waits already, under this id; or the request was made. */
+  | { readonly kind: 'waits'; readonly requestId: string; readonly expiresAtMs: number; readonly isNew: boolean }
+  | { readonly kind: 'full'; readonly limit: 'perAgent' | 'inAll' }
+  | { readonly kind: 'refused' }
+  /** Files that it is about were changed after each of its approvals. */
+  | { readonly kind: 'changed' };
+
+/** How often a turn that nobody attends asks about a call whose files are changed again and again. */
+const maxVoid = 3;
+
+/** How long a decision is kept for a left turn that does not come for it. */
+const uncollectedMs = 7 * 86_400_000;
+const sweep = query<{ beforeMs: number; uncollectedBeforeMs: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('approval')
+    .where('decided_at_ms', '<', p('beforeMs'))
+    .where(sql<boolean>`(turn_json is null or grant_state = 'used' or decided_at_ms < ${p('uncollectedBeforeMs')})`),
+);
+const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
+  db
+    .selectFrom('approval')
+    .select(columns)
+    .where('digest', '=', p('digest'))
+    .where('turn_json', 'is not', null)
+    .where('grant_state', '=', 'open')
+    .orderBy('decided_at_ms', 'desc')
+    .limit(1),
+);
+/** Of the same call of the same turn, about files as they were before. */
+const decidedBefore = query<{ turnJson: string }, RequestRow>(({ db, p }) =>
+  db
+    .selectFrom('approval')
+    .select(columns)
+    .where('turn_json', '=', p('turnJson'))
+    .where('grant_state', 'in', ['open', 'void'])
+    .orderBy('decided_at_ms', 'desc')
+    .limit(maxVoid),
+);
+const voidGrant = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ grant_state: 'void' }).where('id', '=', p('id')));
+const latestDecided = query<{ digest: string }, RequestRow>(({ db, p }) =>
+  db
+    .selectFrom('approval')
+    .select(columns)
+    .where('digest', '=', p('digest'))
+    .where('state', 'in', ['approved', 'denied'])
+    .where('decided_at_ms', 'is not', null)
+    .orderBy('decided_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1),
+);
+const useGrant = query<{ id: string }>(({ db, p }) =>
+  db.updateTable('approval').set({ grant_state: 'used' }).where('id', '=', p('id')).where('grant_state', '=', 'open'),
+);
+const pendingOf = query<{ digest: string }, RequestRow>(({ db, p }) =>
+  db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending'),
+);
+/** Calls of turns that somebody attends, or those of left turns: neither takes the places of the other. */
+const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own: number; total: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('approval')
+    .select([sql<number>`count(*)`.as('total'), sql<number>`count(CASE WHEN agent_id = ${p('agentId')} THEN 1 END)`.as('own')])
+    .where('state', '=', 'pending')
+    .where(sql<boolean>`(turn_json is not null) = ${p('left')}`)
+    .where('expires_at_ms', '>', p('atMs')),
+);
+const insert = query<NewRequest>(({ db, p }) =>
+  db.insertInto('approval').values({
+    id: p('id'),
+    digest: p('digest'),
+    conversation_ref: p('conversationRef'),
+    session_key: p('sessionKey'),
+    agent_id: p('agentId'),
+    origin: p('origin'),
+    trace_id: p('traceId'),
+    tool: p('tool'),
+    action: p('action'),
+    reason: p('reason'),
+    trust_level: p('trustLevel'),
+    params_json: p('paramsJson'),
+    params_bytes: p('paramsBytes'),
+    state: 'pending',
+    created_at_ms: p('createdAtMs'),
+    timeout_ms: p('timeoutMs'),
+    expires_at_ms: p('expiresAtMs'),
+    turn_json: p('turnJson'),
+  }),
+);
+
+/** Uses what was decided about exactly this call, joins a request that waits, or makes one. */
+export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
+  const { request } = asking;
+  const atMs = request.createdAtMs;
+  await tx.run(sweep, { beforeMs: atMs - asking.keepMs, uncollectedBeforeMs: atMs - uncollectedMs });
+  const { digest, turnJson } = request;
+  const collected = turnJson === null ? undefined : ((await collect(tx, digest, atMs)) ?? (await collectChanged(tx, turnJson)));
+  if (collected !== undefined) return collected;
+  const decided = await tx.get(latestDecided, { digest: request.digest });
+  if (decided !== undefined) {
+    // A decision of the future is of a clock that was ahead: it is not good until then.
+    const ageMs = Math.abs(atMs - (decided.decidedAtMs ?? 0));
+    if (decided.state === 'denied' && decided.reusable === 1 && ageMs < asking.denialCacheMs)
+      return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
+    const isGranted =
+      decided.turnJson === null &&
+      decided.grantState === 'open' &&
+      ageMs < asking.grantMs &&
+      (await tx.run(useGrant, { id: decided.id })).changes === 1;
+    if (isGranted || (decided.state === 'approved' && decided.grantState === null && ageMs < asking.approvalCacheMs)) {
+      const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: isGranted ? 'grant' : 'cache' });
+      await appendAudit(tx, audit);
+      return { kind: 'allowed', audit };
+    }
+  }
+  const waiting = await tx.get(pendingOf, { digest: request.digest });
+  if (waiting !== undefined && waiting.expiresAtMs > atMs)
+    return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
+  if (waiting !== undefined) await expire(tx, waiting, atMs);
+  // Only now: what waited before that was configured is still decided.
+  if (asking.isRefused) return { kind: 'refused' };
+  const counts = await tx.get(countPending, { agentId: request.agentId, atMs, left: turnJson === null ? 0 : 1 });
+  if ((counts?.own ?? 0) >= asking.bounds.perAgent) return { kind: 'full', limit: 'perAgent' };
+  if ((counts?.total ?? 0) >= asking.bounds.inAll) return { kind: 'full', limit: 'inAll' };
+  await tx.run(insert, request);
+  return { kind: 'waits', requestId: request.id, expiresAtMs: request.expiresAtMs, isNew: true };
+}
+
+/** What was decided while the turn was left; each decision is for one call. */
+async function collect(tx: Tx, digest: string, atMs: number): Promise<Asked | undefined> {
+  const pending = await tx.get(pendingOf, { digest });
+  if (pending !== undefined && pending.expiresAtMs <= atMs) await expire(tx, pending, atMs);
+  const decided = await tx.get(uncollected, { digest });
+  if (decided === undefined || (await tx.run(useGrant, { id: decided.id })).changes === 0) return undefined;
+  if (decided.state !== 'approved') return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
+  const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: 'grant' });
+  await appendAudit(tx, audit);
+  return { kind: 'allowed', audit };
+}
+
+/** A file was changed meanwhile: a denial holds all the same, an approval does not. */
+async function collectChanged(tx: Tx, turnJson: string): Promise<Asked | undefined> {
+  const before = await tx.all(decidedBefore, { turnJson });
+  const denied = before.find(({ state }) => state !== 'approved');
+  if (denied !== undefined) {
+    await tx.run(useGrant, { id: denied.id });
+    return { kind: 'denied', by: denied.decidedBy ?? '', reason: denied.decidedReason };
+  }
+  for (const { id } of before) await tx.run(voidGrant, { id });
+  return before.length < maxVoid ? undefined : { kind: 'changed' };
+}
+
+interface Closing {
+  readonly id: string;
+  readonly state: Decision;
+  readonly atMs: number;
+  readonly by: string;
+  readonly reason: string | null;
+  readonly grantState: 'open' | null;
+}
+
+const close = query<Closing>(({ db, p }) =>
+  db
+    .updateTable('approval')
+    .set({
+      state: p('state'),
+      params_json: null,
+      decided_at_ms: p('atMs'),
+      decided_by: p('by'),
+      decided_reason: p('reason'),
+      grant_state: p('grantState'),
+    })
+    .where('id', '=', p('id'))
+    .where('state', '=', 'pending'),
+);
+
+const due = query<{ atMs: number }, RequestRow>(({ db, p }) =>
+  db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expires_at_ms', '<=', p('atMs')),
+);
+
+/** A left turn comes for whatever was decided. */
+const openIf = ({ turnJson }: RequestRow, isGranted: boolean) => (turnJson !== null || isGranted ? 'open' : null);
+
+/** What nobody has decided in time is denied. */
+async function expire(tx: Tx, row: RequestRow, atMs: number): Promise<AuditRow> {
+  await tx.run(close, { id: row.id, state: 'expired', atMs, by: systemDecider.timeout, reason: null, grantState: openIf(row, false) });
+  const audit = auditOf(row, atMs, { action: 'approval.resolve', outcome: 'denied', by: systemDecider.timeout });
+  await appendAudit(tx, audit);
+  return audit;
+}
+
+/** What was made, to be announced after the commit. */
+export interface Made {
+  readonly decided: readonly RequestRow[];
+  readonly audits: readonly AuditRow[];
+}
+
+const pendingById = query<{ id: string }, RequestRow>(({ db, p }) =>
+  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending'),
+);
+
+/** All whose time is over, and the one of `id`, whose timer may be a little early or whose clock was set back. */
+export const expireDue = operation('approvals.expire', async (tx, { atMs, id }: { readonly atMs: number; readonly id?: string }): Promise<Made> => {
+  const decided = await tx.all(due, { atMs });
+  const own = id === undefined || decided.some((row) => row.id === id) ? undefined : await tx.get(pendingById, { id });
+  if (own !== undefined) decided.push(own);
+  const audits: AuditRow[] = [];
+  for (const row of decided) audits.push(await expire(tx, row, atMs));
+  return { decided, audits };
+});
+
+/** The part of all requests that a caller means and may decide. */
+export interface Meant {
+  readonly id?: string | undefined;
+  readonly sessionKey?: string | undefined;
+  /** Null: all. */
+  readonly agentIds: readonly string[] | null;
+}
+
+export interface Deciding extends Meant {
+  readonly approved: boolean;
+  readonly by: string;
+  readonly reason: string | null;
+  /** Digests of calls that wait at this moment; to others an approval is granted for later. */
+  readonly waited: readonly string[];
+  readonly atMs: number;
+  /** Of whoever decides. */
+  readonly principalId: string;
+  readonly traceId: string;
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
+type Rows = SelectQueryBuilder<any, 'approval', RequestRow>;
+
+function meant(rows: Rows, { id, sessionKey, agentIds }: Meant): Rows {
+  let found = rows;
+  if (id !== undefined) found = found.where('id', '=', id);
+  if (sessionKey !== undefined) found = found.where('session_key', '=', sessionKey);
+  return agentIds === null ? found : found.where('agent_id', 'in', [...agentIds]);
+}
+
+/** Of several decisions about one request exactly one is made: the others find it in `found`, and it is not among `decided`. */
+export const decide = operation('approvals.decide', async (tx, input: Deciding): Promise<Made & { readonly found: readonly RequestRow[] }> => {
+  if (input.agentIds?.length === 0) return { found: [], decided: [], audits: [] };
+  const found = await tx.build<RequestRow>((db) => {
+    const rows = meant(db.selectFrom('approval').select(columns), input);
+    return input.id === undefined ? rows.where('state', '=', 'pending').where('expires_at_ms', '>', input.atMs).orderBy('id') : rows;
+  });
+  const waited = new Set(input.waited);
+  const decided: RequestRow[] = [];
+  const audits: AuditRow[] = [];
+  for (const row of found) {
+    if (row.state !== 'pending' || row.expiresAtMs <= input.atMs) continue;
+    const state = input.approved ? 'approved' : 'denied';
+    const grantState = openIf(row, input.approved && !waited.has(row.digest));
+    const { changes } = await tx.run(close, { id: row.id, state, atMs: input.atMs, by: input.by, reason: input.reason, grantState });
+    if (changes === 0) continue;
+    const audit = {
+      ...auditOf(row, input.atMs, { action: 'approval.resolve', outcome: input.approved ? 'success' : 'denied', by: input.by }),
+      principalId: input.principalId,
+      traceId: input.traceId,
+    };
+    await appendAudit(tx, audit);
+    decided.push(row);
+    audits.push(audit);
+  }
+  return { found, decided, audits };
+});
+
+function auditOf(
+  row: RequestRow,
+  atMs: number,
+  { action, outcome, by }: { readonly action: string; readonly outcome: AuditRow['outcome']; readonly by: string },
+): AuditRow {
+  const { digest, tool, agentId, conversationRef } = row;
+  return {
+    id: newId('au'),
+    atMs,
+    principalId: 'system',
+    action,
+    classification: 'security',
+    outcome,
+    target: row.id,
+    metadata: { tool, agentId, conversationRef, digest, by },
+    traceId: row.traceId,
+  };
+}
+
+/** What waits, oldest first; a page ends where its arguments have more characters than it may hold, one comes in any case. */
+export const listPending = operation(
+  'approvals.pending',
+  async (
+    tx,
+    {
+      agentIds,
+      atMs,
+      after,
+      pageCharacters,
+    }: { readonly agentIds: readonly string[] | null; readonly atMs: number; readonly after: string; readonly pageCharacters: number },
+  ): Promise<{ readonly rows: RequestRow[]; readonly total: number }> => {
+    if (agentIds?.length === 0) return { rows: [], total: 0 };
+    const all = await tx.build<RequestRow>((db) =>
+      meant(db.selectFrom('approval').select(columns), { agentIds }).where('state', '=', 'pending').where('expires_at_ms', '>', atMs).orderBy('id'),
+    );
+    const rows: RequestRow[] = [];
+    let characters = 0;
+    for (const row of all) {
+      if (row.id <= after) continue;
+      characters += row.paramsJson?.length ?? 0;
+      if (rows.length > 0 && characters > pageCharacters) break;
+      rows.push(row);
+    }
+    return { rows, total: all.length };
+  },
+);
+
+/** Denials are no longer remembered. */
+export const forgetDenials = operation(
+  'approvals.forgetDenials',
+  async (tx, { audit, ...meaning }: Omit<Meant, 'id'> & { readonly audit: AuditRow }): Promise<void> => {
+    await tx.build((db) => {
+      let denials = db.updateTable('approval').set({ reusable: 0 }).where('state', '=', 'denied');
+      if (meaning.sessionKey !== undefined) denials = denials.where('session_key', '=', meaning.sessionKey);
+      return meaning.agentIds === null ? denials : denials.where('agent_id', 'in', [...meaning.agentIds]);
+    });
+    await appendAudit(tx, audit);
+  },
+);
+
+const drop = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('approval').where('conversation_ref', '=', p('conversationRef')));
+const dropOwn = query<{ conversationRef: string }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('approval')
+    .where('conversation_ref', '=', p('conversationRef'))
+    .where(sql<boolean>`(turn_json is null or grant_state = 'used')`),
+);
+
+/** What waits in a conversation, what was decided in it, and what was granted. Part of the operation that deletes it. */
+export async function dropApprovals(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
+  await tx.run(drop, input);
+}
+
+/** The same but for turns that are left: they still come for their decisions. Part of the operations that clear a conversation. */
+export async function clearApprovals(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
+  await tx.run(dropOwn, input);
+}
+
+const forget = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ reusable: 0 }).where('id', '=', p('id')));
+
+const removePending = query<{ id: string }>(({ db, p }) => db.deleteFrom('approval').where('id', '=', p('id')).where('state', '=', 'pending'));
+
+/** Deletes a request that nobody has decided; false when somebody had. */
+export async function removeRequest(tx: Tx, input: { readonly id: string }): Promise<boolean> {
+  return (await tx.run(removePending, input)).changes > 0;
+}
+
+/** Denies requests because their runs were stopped, or their conversations begun anew; that says nothing about the next equal call. */
+export const dropRequests = operation(
+  'approvals.drop',
+  async (tx, { ids, atMs }: { readonly ids: readonly string[]; readonly atMs: number }): Promise<Made> => {
+    const decided: RequestRow[] = [];
+    const audits: AuditRow[] = [];
+    for (const id of ids) {
+      const row = await tx.get(pendingById, { id });
+      if (row === undefined) continue;
+      await tx.run(close, { id, state: 'denied', atMs, by: systemDecider.dropped, reason: null, grantState: openIf(row, false) });
+      await tx.run(forget, { id });
+      const audit = auditOf(row, atMs, { action: 'approval.resolve', outcome: 'denied', by: systemDecider.dropped });
+      await appendAudit(tx, audit);
+      decided.push(row);
+      audits.push(audit);
+    }
+    return { decided, audits };
+  },
+);
+
+/** Whether a request still waits for its decision. */
+export const isPending = operation(
+  'approvals.isPending',
+  async (tx, { id }: { readonly id: string }): Promise<boolean> => (await tx.get(pendingById, { id })) !== undefined,
+);
+
+export const approvalOperations = [expireDue, decide, listPending, forgetDenials, dropRequests, isPending];

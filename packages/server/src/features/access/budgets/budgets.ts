@@ -1,0 +1,55 @@
+import type { AgentsApi } from '../../agents/agents/api.ts';
+import type { ModelWork, ReserveStore, TurnBudget } from './api.ts';
+import { Billing, type BillingDeps } from './usage/billing.ts';
+import type { BudgetsConfig } from './config.ts';
+import { Ledger } from './limits/ledger.ts';
+import { createBudgetMethods } from './methods.ts';
+import { usedSince } from './store.ts';
+import { LedgerBudget } from './limits/turn-budget.ts';
+import { createModelWork, type WorkDeps } from './limits/work.ts';
+
+const dayMs = 86_400_000;
+const stepMs = 60_000;
+
+export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
+  /** `budgets` of the root configuration. */
+  readonly overall: BudgetsConfig;
+  readonly agents: AgentsApi;
+  readonly autonomyOf: Parameters<typeof createBudgetMethods>[0]['autonomyOf'];
+  readonly turnsOf: (agentId: string) => { readonly running: number; readonly queued: number };
+}
+
+export interface Budgets extends AsyncDisposable {
+  readonly methods: ReturnType<typeof createBudgetMethods>;
+  readonly work: ModelWork;
+  /** For one turn of an agent; what it may cost under a cap in money goes to `store` first. */
+  budgetOf(agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }): TurnBudget;
+}
+
+/** Hard caps, the model calls outside of turns, and what was spent. To be made after calls that a crash lost are booked: they count. */
+export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
+  const { db, bus, clock, log, agents } = deps;
+  const billing = new Billing(deps);
+  const ledger = new Ledger({
+    clock,
+    overall: deps.overall,
+    budgetsOf: (agentId) => agents.find(agentId)?.config.budgets,
+    onSpend: () => billing.count(),
+    warn({ name, cap, used, agentId }) {
+      const [unit, scale] = cap.unit === 'nano' ? ['USD', 1e9] : ['tokens', 1];
+      const message = `The budget ${name} of ${cap.limit / scale} ${unit} is used to ${Math.floor((used * 100) / cap.limit)} %: ${used / scale} ${unit}`;
+      log.warn({ agentId, cap: name }, message);
+      bus.emit('security:warn', { category: 'budget', message, ...(agentId !== undefined && { agentId }), timestamp: clock.now() });
+      billing.announce();
+    },
+  });
+  const nowMs = clock.now();
+  const window = { sinceMs: nowMs - dayMs - 600_000, untilMs: nowMs + stepMs, stepMs };
+  for (const row of await db.read(usedSince, window)) ledger.seed(row.agentId, row.atMs, row);
+  return {
+    methods: createBudgetMethods({ db, clock, ledger, agents, autonomyOf: deps.autonomyOf, turnsOf: deps.turnsOf }),
+    work: createModelWork(deps, ledger),
+    budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
+    [Symbol.asyncDispose]: () => billing[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,321 @@
+import type { AgentConfig } from '@gatehouse/contract';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { ModelInfo } from '../../../../llm/model.ts';
+import { type BudgetRefusal, refusal, type Refused } from '../../../../runtime/turn-budget.ts';
+import { type Cap, type Caps, capsOf } from './caps.ts';
+import type { BudgetsConfig } from '../config.ts';
+import { RollingSum } from './rolling-sum.ts';
+
+/** Fewer output tokens than this are no answer. */
+const leastOutputTokens = 16;
+/** Share of a cap at which its owner is warned. */
+export const warnAt = 0.8;
+const windowMs = { hour: 3_600_000, day: 86_400_000 } as const;
+const windowSteps = { hour: [60_000, 60], day: [600_000, 144] } as const;
+/** Agents whose sums are kept; those that come and go are forgotten when nothing of them is left in a window. */
+const maxIdleAgents = 1_000;
+/** A cap that only running calls fill has room as soon as one of them ends. */
+const soonMs = 1_000;
+
+/** Tokens and 1e-9 dollars. */
+export interface Amount {
+  readonly tokens: number;
+  readonly nano: number;
+}
+
+/** What one scope (an agent, or all of them) has used and holds. */
+class Account {
+  readonly hour = new RollingSum(...windowSteps.hour);
+  readonly day = new RollingSum(...windowSteps.day);
+  heldTokens = 0;
+  heldNano = 0;
+  /** Cap → when its warning was given, and at which limit: a higher one is warned of anew. */
+  readonly warned = new Map<Cap['key'], { readonly atMs: number; readonly limit: number }>();
+}
+
+/** What one turn used and holds; its calls come one after the other. */
+export interface TurnUse {
+  tokens: number;
+  nano: number;
+  heldTokens: number;
+  heldNano: number;
+}
+
+export interface CallNeed {
+  readonly models: readonly ModelInfo[];
+  readonly inputTokens: number;
+  readonly maxOutputTokens: number;
+}
+
+export interface Held extends Amount {
+  readonly maxOutputTokens: number;
+  readonly cappedBy?: Refused;
+  readonly inMoney: boolean;
+}
+
+export interface CapStatus {
+  readonly cap: Cap;
+  readonly scope: 'agent' | 'all';
+  readonly used: number;
+  readonly held: number;
+  /** Until the oldest use leaves the window; undefined when nothing is used, and for turns. */
+  readonly freesInMs: number | undefined;
+}
+
+export interface LedgerDeps {
+  readonly clock: Clock;
+  /** `budgets` of the root configuration. */
+  readonly overall: BudgetsConfig;
+  /** `budgets` of an agent as they are now; undefined when it is gone. */
+  readonly budgetsOf: (agentId: string) => AgentConfig['budgets'] | undefined;
+  /** Called for each booking. */
+  readonly onSpend: () => void;
+  /** A cap is used to 80 %; said once per cap and window. */
+  readonly warn: (about: { readonly name: string; readonly cap: Cap; readonly used: number; readonly agentId: string | undefined }) => void;
+}
+
+const noCaps: Caps = { all: [], held: [], money: undefined };
+
+/**
+ * The one place that decides whether a call may be made. Everything is in memory and synchronous, so that what one call
+ * takes no other can take as well; a call that no cap concerns costs the update of four sums.
+ */
+export class Ledger {
+  readonly #deps: LedgerDeps;
+  readonly #accounts = new Map<string, Account>();
+  readonly #all = new Account();
+  #lastMs = 0;
+  #lastMonotonicMs = 0;
+
+  constructor(deps: LedgerDeps) {
+    this.#deps = deps;
+  }
+
+  /** What was used before, from the rows. */
+  seed(agentId: string, atMs: number, used: Amount): void {
+    this.#add(this.#accountOf(agentId), atMs, this.#now(), used);
+  }
+
+  /** Takes the most that the call may cost, or names the cap that has no room for it. Undefined when nothing is capped. */
+  hold(agentId: string, turn: TurnUse, need: CallNeed): Held | BudgetRefusal | undefined {
+    const own = this.#capsOf(agentId);
+    const overall = capsOf(this.#deps.overall);
+    if (own.held.length === 0 && overall.held.length === 0) return undefined;
+    const money = own.money ?? overall.money;
+    const unpriced = money === undefined ? undefined : need.models.find((model) => model.price === null);
+    if (money !== undefined && unpriced !== undefined) return unknownPrice(unpriced, money, money === own.money ? agentId : undefined);
+    const nowMs = this.#now();
+    const account = this.#accountOf(agentId);
+    let allowed = need.maxOutputTokens;
+    let tightest: { readonly cap: Cap; readonly scope: Account; readonly agentId: string | undefined } | undefined;
+    const narrow = (caps: readonly Cap[], scope: Account, of: string | undefined): void => {
+      for (const cap of caps) {
+        const output = affordable(cap.unit, cap.limit - usedOf(cap, scope, turn, nowMs) - heldOf(cap, scope, turn), need);
+        if (output >= allowed) continue;
+        allowed = output;
+        tightest = { cap, scope, agentId: of };
+      }
+    };
+    narrow(own.held, account, agentId);
+    narrow(overall.held, this.#all, undefined);
+    const least = Math.min(leastOutputTokens, need.maxOutputTokens);
+    const cappedBy = tightest === undefined ? undefined : refusedBy(tightest, turn, costOfCall(tightest.cap.unit, need, least), nowMs);
+    if (cappedBy !== undefined && allowed < least) return { refused: cappedBy };
+    const tokens = costOfCall('tokens', need, allowed);
+    const nano = costOfCall('nano', need, allowed);
+    this.#keep(account, turn, { tokens, nano }, 1);
+    return { tokens, nano, maxOutputTokens: allowed, inMoney: money !== undefined, ...(cappedBy !== undefined && { cappedBy }) };
+  }
+
+  /** Grows what is held when every cap has room for it. */
+  extend(agentId: string, turn: TurnUse, more: Amount): boolean {
+    const nowMs = this.#now();
+    const account = this.#accountOf(agentId);
+    const fits = (cap: Cap, scope: Account) =>
+      more[cap.unit] === 0 || usedOf(cap, scope, turn, nowMs) + heldOf(cap, scope, turn) + more[cap.unit] <= cap.limit;
+    if (!this.#capsOf(agentId).held.every((cap) => fits(cap, account)) || !capsOf(this.#deps.overall).held.every((cap) => fits(cap, this.#all)))
+      return false;
+    this.#keep(account, turn, more, 1);
+    return true;
+  }
+
+  release(agentId: string, turn: TurnUse, held: Amount): void {
+    this.#keep(this.#accountOf(agentId), turn, held, -1);
+  }
+
+  /** Books what was used, and warns of caps that it brings to 80 %. */
+  spend(agentId: string, turn: TurnUse, used: Amount): void {
+    const nowMs = this.#now();
+    const account = this.#accountOf(agentId);
+    turn.tokens += used.tokens;
+    turn.nano += used.nano;
+    this.#deps.onSpend();
+    this.#add(account, nowMs, nowMs, used);
+    const own = this.#capsOf(agentId).all;
+    for (let at = 0; at < own.length; at += 1) this.#warn(own[at], account, turn, used, agentId, nowMs);
+    const overall = capsOf(this.#deps.overall).all;
+    for (let at = 0; at < overall.length; at += 1) this.#warn(overall[at], this.#all, turn, used, undefined, nowMs);
+  }
+
+  /** How the caps stand now, those of the agent first. */
+  status(agentId: string): readonly CapStatus[] {
+    const nowMs = this.#now();
+    const account = this.#accountOf(agentId);
+    const of = (caps: readonly Cap[], scope: 'agent' | 'all', from: Account): CapStatus[] =>
+      caps.map((cap) => ({
+        cap,
+        scope,
+        used: cap.window === 'turn' ? 0 : from[cap.window].used(nowMs, cap.unit),
+        held: cap.window === 'turn' ? 0 : heldIn(from, cap.unit),
+        freesInMs: cap.window === 'turn' ? undefined : from[cap.window].freesInMs(nowMs, cap.unit, 1),
+      }));
+    return [...of(this.#capsOf(agentId).all, 'agent', account), ...of(capsOf(this.#deps.overall).all, 'all', this.#all)];
+  }
+
+  #capsOf(agentId: string): Caps {
+    const budgets = this.#deps.budgetsOf(agentId);
+    return budgets === undefined ? noCaps : capsOf(budgets);
+  }
+
+  #accountOf(agentId: string): Account {
+    let account = this.#accounts.get(agentId);
+    if (account === undefined) {
+      if (this.#accounts.size >= maxIdleAgents) this.#forgetIdle();
+      account = new Account();
+      this.#accounts.set(agentId, account);
+    }
+    return account;
+  }
+
+  #forgetIdle(): void {
+    const nowMs = this.#now();
+    for (const [agentId, account] of this.#accounts)
+      if (account.heldTokens === 0 && account.day.used(nowMs, 'tokens') === 0 && account.day.used(nowMs, 'nano') === 0)
+        this.#accounts.delete(agentId);
+  }
+
+  #add(account: Account, atMs: number, nowMs: number, { tokens, nano }: Amount): void {
+    account.hour.add(atMs, nowMs, tokens, nano);
+    account.day.add(atMs, nowMs, tokens, nano);
+    this.#all.hour.add(atMs, nowMs, tokens, nano);
+    this.#all.day.add(atMs, nowMs, tokens, nano);
+  }
+
+  #keep(account: Account, turn: TurnUse, { tokens, nano }: Amount, sign: 1 | -1): void {
+    turn.heldTokens += sign * tokens;
+    turn.heldNano += sign * nano;
+    account.heldTokens += sign * tokens;
+    account.heldNano += sign * nano;
+    this.#all.heldTokens += sign * tokens;
+    this.#all.heldNano += sign * nano;
+  }
+
+  #warn(cap: Cap | undefined, scope: Account, turn: TurnUse, added: Amount, agentId: string | undefined, nowMs: number): void {
+    if (cap === undefined) return;
+    const used = cap.window === 'turn' ? turn[cap.unit] : scope[cap.window].used(nowMs, cap.unit);
+    if (used < cap.limit * warnAt) return;
+    if (cap.window === 'turn') {
+      // Only the call that crosses the line.
+      if (used - added[cap.unit] >= cap.limit * warnAt) return;
+    } else {
+      const last = scope.warned.get(cap.key);
+      if (last !== undefined && last.limit >= cap.limit && nowMs - last.atMs < windowMs[cap.window]) return;
+      scope.warned.set(cap.key, { atMs: nowMs, limit: cap.limit });
+    }
+    this.#deps.warn({ name: nameOf(cap, agentId), cap, used, agentId });
+  }
+
+  /**
+   * Goes on where the wall clock is set back, which would otherwise hold the sums until it has caught up, and does not
+   * leap when it is put right again, which would empty them. A wall clock that is ahead is followed: the machine may have slept.
+   */
+  #now(): number {
+    const { clock } = this.#deps;
+    const monotonicMs = clock.monotonic();
+    this.#lastMs = Math.max(clock.now(), this.#lastMs + monotonicMs - this.#lastMonotonicMs);
+    this.#lastMonotonicMs = monotonicMs;
+    return Math.floor(this.#lastMs);
+  }
+}
+
+type Scope = { readonly cap: Cap; readonly scope: Account; readonly agentId: string | undefined };
+
+function nameOf(cap: Cap, agentId: string | undefined): string {
+  return agentId === undefined ? `budgets.${cap.key}` : `agents.${agentId}.budgets.${cap.key}`;
+}
+
+function usedOf(cap: Cap, scope: Account, turn: TurnUse, nowMs: number): number {
+  return cap.window === 'turn' ? turn[cap.unit] : scope[cap.window].used(nowMs, cap.unit);
+}
+
+function heldOf(cap: Cap, scope: Account, turn: TurnUse): number {
+  return heldIn(cap.window === 'turn' ? turn : scope, cap.unit);
+}
+
+function heldIn(holder: { readonly heldTokens: number; readonly heldNano: number }, unit: Cap['unit']): number {
+  return unit === 'tokens' ? holder.heldTokens : holder.heldNano;
+}
+
+/** 1e-9 dollars per token; input at the dearest way it may be charged, because what the cache takes is not known before. */
+function pricesOf({ price }: ModelInfo): { readonly input: number; readonly output: number } {
+  if (price === null) return { input: 0, output: 0 };
+  return { input: Math.max(price.input, price.cacheRead, price.cacheWrite) * 1000, output: price.output * 1000 };
+}
+
+/** The parts of a cost are rounded one by one: fresh, read and written input may come to so much more together. */
+const roundingNano = 2;
+
+function inputCost(input: number, inputTokens: number): number {
+  return input === 0 ? 0 : Math.ceil(inputTokens * input) + roundingNano;
+}
+
+/** The most that a call may cost with so much output: at the dearest of its models. */
+export function costOfCall(unit: Cap['unit'], { models, inputTokens }: CallNeed, outputTokens: number): number {
+  if (unit === 'tokens') return inputTokens + outputTokens;
+  let most = 0;
+  for (const model of models) {
+    const { input, output } = pricesOf(model);
+    most = Math.max(most, inputCost(input, inputTokens) + Math.ceil(outputTokens * output));
+  }
+  return most;
+}
+
+/** Output tokens that `room` pays for, whichever model answers; negative when it does not even pay for the input. */
+function affordable(unit: Cap['unit'], room: number, { models, inputTokens }: CallNeed): number {
+  if (unit === 'tokens') return room - inputTokens;
+  let least = Number.POSITIVE_INFINITY;
+  for (const model of models) {
+    const { input, output } = pricesOf(model);
+    // What is free may be called however much was spent.
+    if (input === 0 && output === 0) continue;
+    const left = room - inputCost(input, inputTokens);
+    least = Math.min(least, left < 0 ? -1 : output === 0 ? least : Math.floor(left / output));
+  }
+  return least;
+}
+
+/** `least` is what the smallest useful call would take. */
+function refusedBy({ cap, scope, agentId }: Scope, turn: TurnUse, least: number, nowMs: number): Refused {
+  const used = usedOf(cap, scope, turn, nowMs);
+  const held = heldOf(cap, scope, turn);
+  const scale = cap.unit === 'nano' ? 1e9 : 1;
+  const lacking = used + least - cap.limit;
+  let retryAfterMs: number | undefined;
+  if (cap.window !== 'turn' && least <= cap.limit) retryAfterMs = lacking <= 0 ? soonMs : scope[cap.window].freesInMs(nowMs, cap.unit, lacking);
+  return refusal({
+    cap: nameOf(cap, agentId),
+    limit: cap.limit / scale,
+    used: used / scale,
+    reserved: held / scale,
+    unit: cap.unit === 'nano' ? 'USD' : 'tokens',
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
+}
+
+function unknownPrice(model: ModelInfo, cap: Cap, agentId: string | undefined): BudgetRefusal {
+  const name = nameOf(cap, agentId);
+  const message =
+    `The price of ${model.provider}/${model.modelId} is not known, and ${name} is a cap in US dollars: ` +
+    `set the model's cost under providers.${model.provider}.models`;
+  return { refused: { cap: name, limit: cap.limit / 1e9, used: 0, message } };
+}

@@ -1,0 +1,30 @@
+import type { Migration } from '../../../kernel/db/operation.ts';
+
+export const budgetMigrations: readonly Migration[] = [
+  {
+    id: '024-usage-slots',
+    up: [
+      // Calls of an hour together, for each principal and, under the principal '', for all of them.
+      `CREATE TABLE usage_slot (
+        principal_id TEXT NOT NULL,
+        slot_ms INTEGER NOT NULL,
+        agent_id TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        cost_nano INTEGER NOT NULL,
+        saved_nano INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (principal_id, slot_ms, agent_id, provider, model, operation)
+      ) WITHOUT ROWID`,
+      // Calls up to this id are in the slots; the later ones are read as they are.
+      `CREATE TABLE usage_cursor (id INTEGER PRIMARY KEY CHECK (id = 1), call_id INTEGER NOT NULL)`,
+      `INSERT INTO usage_cursor (id, call_id) VALUES (1, 0)`,
+    ],
+  },
+];

@@ -1,0 +1,222 @@
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+
+/** Length of a slot; days of zones whose midnight is not a full hour of UTC have edges that are read row by row. */
+const slotMs = 3_600_000;
+/** Of the slots that hold the calls for all principals. */
+const everybody = '';
+
+export interface UsedRow {
+  readonly agentId: string;
+  readonly atMs: number;
+  readonly tokens: number;
+  readonly nano: number;
+}
+
+/** What each agent used by the minute since `sinceMs`, from the calls themselves. Calls later than `untilMs` were booked while the clock was ahead: when they were made is not known. */
+export const usedSince = operation(
+  'budgets.usedSince',
+  async (tx, input: { readonly sinceMs: number; readonly untilMs: number; readonly stepMs: number }): Promise<UsedRow[]> =>
+    tx.build<UsedRow>((db, sql) => {
+      // Written into the text: a number that is bound is a float, and so would be the quotient.
+      const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
+      return db
+        .selectFrom('model_call')
+        .where('at_ms', '>=', input.sinceMs)
+        .where('at_ms', '<=', input.untilMs)
+        .select(['agent_id as agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
+        .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
+        .groupBy(['agent_id', step]);
+    }),
+);
+
+const cursor = query<Record<string, never>, { callId: number }>(({ db }) => db.selectFrom('usage_cursor').select('call_id as callId'));
+const moveCursor = query<{ callId: number }>(({ db, p }) => db.updateTable('usage_cursor').set({ call_id: p('callId') }));
+const lastCall = query<{ from: number; limit: number }, { callId: number | null }>(({ db, sql, p }) =>
+  db
+    .selectFrom((from) => from.selectFrom('model_call').select('id').where('id', '>', p('from')).orderBy('id').limit(p('limit')).as('batch'))
+    .select(sql<number | null>`max(id)`.as('callId')),
+);
+
+async function cursorOf(tx: Tx): Promise<number> {
+  return (await tx.get(cursor, {}))?.callId ?? 0;
+}
+
+/** Adds the next calls to their slots; true when there may be more. Never part of a turn, which would pay for it. */
+export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readonly limit: number }): Promise<boolean> => {
+  const from = await cursorOf(tx);
+  const to = (await tx.get(lastCall, { from, limit }))?.callId ?? null;
+  if (to === null) return false;
+  await tx.build((db, sql) => ({
+    compile: () =>
+      sql`INSERT INTO usage_slot (slot_ms, agent_id, principal_id, provider, model, operation,
+            calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_nano, saved_nano, unpriced)
+          SELECT at_ms / ${sql.lit(slotMs)} * ${sql.lit(slotMs)}, agent_id, principal, provider, model, operation,
+            count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens),
+            coalesce(sum(cost_nano), 0), coalesce(sum(saved_nano), 0), count(*) - count(cost_nano)
+          FROM (
+            SELECT *, principal_id AS principal FROM model_call WHERE id > ${from} AND id <= ${to}
+            UNION ALL
+            SELECT *, ${everybody} AS principal FROM model_call WHERE id > ${from} AND id <= ${to}
+          ) AS calls
+          WHERE 1 = 1
+          GROUP BY 1, 2, 3, 4, 5, 6
+          ON CONFLICT (principal_id, slot_ms, agent_id, provider, model, operation) DO UPDATE SET
+            calls = usage_slot.calls + excluded.calls,
+            input_tokens = usage_slot.input_tokens + excluded.input_tokens,
+            output_tokens = usage_slot.output_tokens + excluded.output_tokens,
+            cache_read_tokens = usage_slot.cache_read_tokens + excluded.cache_read_tokens,
+            cache_write_tokens = usage_slot.cache_write_tokens + excluded.cache_write_tokens,
+            cost_nano = usage_slot.cost_nano + excluded.cost_nano,
+            saved_nano = usage_slot.saved_nano + excluded.saved_nano,
+            unpriced = usage_slot.unpriced + excluded.unpriced`.compile(db),
+  }));
+  await tx.run(moveCursor, { callId: to });
+  return to - from >= limit;
+});
+
+export type UsageKey = 'day' | 'agent' | 'model' | 'provider' | 'operation' | 'conversation';
+
+/** A stretch of time with the name that its calls are grouped under. */
+export interface UsageRange {
+  readonly name: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export interface UsageQuery {
+  /** Ascending, without overlap; the days of the caller's time zone when they are asked for. */
+  readonly ranges: readonly UsageRange[];
+  readonly groupBy: readonly UsageKey[];
+  /** Only calls for this principal; all when null. */
+  readonly principalId: string | null;
+  /** Only calls of these agents; all when null. */
+  readonly agentIds: readonly string[] | null;
+  readonly limit: number;
+}
+
+export interface UsageSums {
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  /** Of the calls whose price was known. */
+  readonly costNano: number;
+  readonly savedNano: number;
+  readonly unpriced: number;
+}
+
+export interface UsageRow extends UsageSums {
+  readonly key1: string | null;
+  readonly key2: string | null;
+}
+
+/** Sums of calls by one or two keys, and over all of them. Whole slots come from the slots, edges and the newest calls from their rows, in one snapshot. */
+export const usageReport = operation(
+  'budgets.usageReport',
+  async (tx, asked: UsageQuery): Promise<{ rows: UsageRow[]; groups: number; totals: UsageSums }> => {
+    // Conversations are not in the slots: there are as many of them as calls.
+    const parts = asked.groupBy.includes('conversation') ? rowsOnly(asked.ranges) : divide(asked.ranges);
+    const callId = await cursorOf(tx);
+    const found = await tx.build<UsageRow & { groups: number } & Record<`all_${keyof UsageSums}`, number>>((db, sql) => {
+      type Raw = ReturnType<typeof sql>;
+      const list = (ranges: readonly UsageRange[]): Raw =>
+        ranges.length === 0
+          ? sql`SELECT NULL AS name, NULL AS from_ms, NULL AS to_ms WHERE 1 = 0`
+          : sql`VALUES ${sql.join(ranges.map(({ name, fromMs, toMs }) => sql`(${name}, ${fromMs}, ${toMs})`))}`;
+      const ofAgents = (table: 's' | 'c'): Raw => {
+        const { agentIds } = asked;
+        if (agentIds === null) return sql``;
+        return agentIds.length === 0 ? sql` AND 1 = 0` : sql` AND ${sql.ref(table)}.agent_id IN (${sql.join(agentIds)})`;
+      };
+      const slots = sql` AND s.principal_id = ${asked.principalId ?? everybody}${ofAgents('s')}`;
+      const rows = sql`${asked.principalId === null ? sql`` : sql` AND c.principal_id = ${asked.principalId}`}${ofAgents('c')}`;
+      const keyOf = (key: UsageKey | undefined, table: 's' | 'c'): Raw => {
+        if (key === undefined) return sql`NULL`;
+        if (key === 'day') return sql`r.name`;
+        if (key === 'conversation') return table === 'c' ? sql`c.conversation_ref` : sql`NULL`;
+        const t = sql.ref(table);
+        if (key === 'model') return sql`${t}.provider || '/' || ${t}.model`;
+        return key === 'agent' ? sql`${t}.agent_id` : sql`${t}.${sql.ref(key)}`;
+      };
+      const keys = (table: 's' | 'c'): Raw => sql`${keyOf(asked.groupBy[0], table)} AS key1, ${keyOf(asked.groupBy[1], table)} AS key2`;
+      const ofCall = sql`1 AS calls, c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens,
+        coalesce(c.cost_nano, 0) AS cost_nano, coalesce(c.saved_nano, 0) AS saved_nano, CASE WHEN c.cost_nano IS NULL THEN 1 ELSE 0 END AS unpriced`;
+      // CROSS JOIN keeps the order of the tables: ranges first and then the index, or the newest calls first.
+      const all = sql`
+        WITH whole(name, from_ms, to_ms) AS (${list(parts.slots)}),
+          edge(name, from_ms, to_ms) AS (${list(parts.rows)}),
+          wanted(name, from_ms, to_ms) AS (${list(asked.ranges)}),
+          used AS (
+            SELECT ${keys('s')}, s.calls, s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.cost_nano, s.saved_nano, s.unpriced
+            FROM whole r CROSS JOIN usage_slot s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
+            UNION ALL
+            SELECT ${keys('c')}, ${ofCall}
+            FROM edge r CROSS JOIN model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND +c.id <= ${callId}${rows}
+            UNION ALL
+            SELECT ${keys('c')}, ${ofCall}
+            FROM model_call c CROSS JOIN wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.id > ${callId}
+          ),
+          grouped AS (
+            SELECT key1, key2, sum(calls) AS calls, sum(input_tokens) AS "inputTokens", sum(output_tokens) AS "outputTokens",
+              sum(cache_read_tokens) AS "cacheReadTokens", sum(cache_write_tokens) AS "cacheWriteTokens",
+              sum(cost_nano) AS "costNano", sum(saved_nano) AS "savedNano", sum(unpriced) AS unpriced
+            FROM used GROUP BY key1, key2
+          )
+        SELECT *, count(*) OVER () AS groups, sum(calls) OVER () AS all_calls,
+          sum("inputTokens") OVER () AS "all_inputTokens", sum("outputTokens") OVER () AS "all_outputTokens",
+          sum("cacheReadTokens") OVER () AS "all_cacheReadTokens", sum("cacheWriteTokens") OVER () AS "all_cacheWriteTokens",
+          sum("costNano") OVER () AS "all_costNano", sum("savedNano") OVER () AS "all_savedNano", sum(unpriced) OVER () AS all_unpriced
+        FROM grouped
+        ORDER BY ${asked.groupBy.includes('day') ? sql`${sql.ref(asked.groupBy[0] === 'day' ? 'key1' : 'key2')}, ` : sql``} "costNano" DESC, "inputTokens" + "outputTokens" DESC, key1, key2
+        LIMIT ${asked.limit}`;
+      return { compile: () => all.compile(db) };
+    });
+    const [first] = found;
+    const totals: UsageSums = {
+      calls: first?.all_calls ?? 0,
+      inputTokens: first?.all_inputTokens ?? 0,
+      outputTokens: first?.all_outputTokens ?? 0,
+      cacheReadTokens: first?.all_cacheReadTokens ?? 0,
+      cacheWriteTokens: first?.all_cacheWriteTokens ?? 0,
+      costNano: first?.all_costNano ?? 0,
+      savedNano: first?.all_savedNano ?? 0,
+      unpriced: first?.all_unpriced ?? 0,
+    };
+    return { rows: found.map(usageRow), groups: first?.groups ?? 0, totals };
+  },
+);
+
+function usageRow(row: UsageRow): UsageRow {
+  const { key1, key2, calls, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costNano, savedNano, unpriced } = row;
+  return { key1, key2, calls, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costNano, savedNano, unpriced };
+}
+
+interface Parts {
+  readonly slots: readonly UsageRange[];
+  readonly rows: readonly UsageRange[];
+}
+
+function rowsOnly(ranges: readonly UsageRange[]): Parts {
+  return { slots: [], rows: ranges };
+}
+
+/** Whole slots of each range, and what is left of it before and behind them. */
+function divide(ranges: readonly UsageRange[]): Parts {
+  const slots: UsageRange[] = [];
+  const rows: UsageRange[] = [];
+  for (const { name, fromMs, toMs } of ranges) {
+    const from = Math.ceil(fromMs / slotMs) * slotMs;
+    const to = Math.floor(toMs / slotMs) * slotMs;
+    if (from >= to) {
+      rows.push({ name, fromMs, toMs });
+      continue;
+    }
+    slots.push({ name, fromMs: from, toMs: to });
+    if (fromMs < from) rows.push({ name, fromMs, toMs: from });
+    if (to < toMs) rows.push({ name, fromMs: to, toMs });
+  }
+  return { slots, rows };
+}
+
+export const budgetOperations = [usedSince, rollUp, usageReport];

@@ -1,0 +1,105 @@
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { EventBus } from '../../../../kernel/event-bus.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import { rollUp, usageReport } from '../store.ts';
+
+const everyMs = 3_600_000;
+const dayMs = 86_400_000;
+const rollUpMs = 300_000;
+/** So few that the writer is not held for longer than a turn's own write takes. */
+const rollUpBatch = 250;
+const rollUpPauseMs = 20;
+
+export interface BillingDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Keeps the slots of `usage.report` up, and tells once an hour what was spent; idle while no calls are made. */
+export class Billing implements AsyncDisposable {
+  readonly #deps: BillingDeps;
+  #callsSinceRollUp = 0;
+  #callsSinceSnapshot = 0;
+  #cancelHour: () => void;
+  #cancelRollUp: () => void;
+  #work: Promise<void> = Promise.resolve();
+  #isOver = false;
+
+  constructor(deps: BillingDeps) {
+    this.#deps = deps;
+    // The first run takes in what an earlier program or an earlier run left.
+    this.#callsSinceRollUp = 1;
+    this.#cancelRollUp = deps.clock.after(rollUpMs, () => this.#onRollUp());
+    this.#cancelHour = deps.clock.after(everyMs, () => this.#onHour());
+  }
+
+  /** A call was made. */
+  count(): void {
+    this.#callsSinceRollUp += 1;
+    this.#callsSinceSnapshot += 1;
+  }
+
+  /** Announces the last 24 hours by provider; never fails. */
+  announce(): void {
+    const { db, bus, clock, log } = this.#deps;
+    if (this.#isOver || !bus.wants('diagnostic:billing_snapshot')) return;
+    this.#then(async () => {
+      const toMs = clock.now() + 1;
+      const asked = {
+        ranges: [{ name: '', fromMs: toMs - dayMs, toMs }],
+        groupBy: ['provider'] as const,
+        principalId: null,
+        agentIds: null,
+        limit: 1000,
+      };
+      const { rows, totals } = await db.read(usageReport, asked);
+      bus.emit('diagnostic:billing_snapshot', {
+        providers: rows.map((row) => ({
+          provider: row.key1 ?? '',
+          totalCost: row.costNano / 1e9,
+          totalTokens: row.inputTokens + row.outputTokens,
+          callCount: row.calls,
+        })),
+        totalCost: totals.costNano / 1e9,
+        timestamp: clock.now(),
+      });
+    }).catch((error: unknown) => log.error({ err: error }, 'The spend of the last day could not be told'));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    this.#cancelHour();
+    this.#cancelRollUp();
+    await this.#work.catch(() => undefined);
+  }
+
+  #onHour(): void {
+    if (this.#callsSinceSnapshot > 0) this.announce();
+    this.#callsSinceSnapshot = 0;
+    this.#cancelHour = this.#deps.clock.after(everyMs, () => this.#onHour());
+  }
+
+  #onRollUp(): void {
+    const again = (ms: number) => {
+      if (!this.#isOver) this.#cancelRollUp = this.#deps.clock.after(ms, () => this.#onRollUp());
+    };
+    if (this.#callsSinceRollUp === 0) return again(rollUpMs);
+    this.#callsSinceRollUp = 0;
+    this.#then(async () => {
+      const hasMore = await this.#deps.db.write(rollUp, { limit: rollUpBatch });
+      if (hasMore) this.#callsSinceRollUp += 1;
+      again(hasMore ? rollUpPauseMs : rollUpMs);
+    }).catch((error: unknown) => {
+      this.#deps.log.error({ err: error }, 'Calls could not be summed up');
+      this.#callsSinceRollUp += 1;
+      again(rollUpMs);
+    });
+  }
+
+  #then(work: () => Promise<void>): Promise<void> {
+    return (this.#work = this.#work.catch(() => undefined).then(work));
+  }
+}

@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { recordCalls } from '../../../conversations/turns/store.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import { operation } from '../../../../kernel/db/operation.ts';
+import { openInlineDb } from '../../../../kernel/db/sqlite/inline.ts';
+import { turnMigrations } from '../../../conversations/turns/migrations.ts';
+import { daysOf } from './days.ts';
+import { budgetMigrations } from '../migrations.ts';
+import { budgetOperations, rollUp, type UsageKey, type UsageQuery, usageReport } from '../store.ts';
+
+interface Call {
+  readonly atMs: number;
+  readonly agentId?: string;
+  readonly principalId?: string;
+  readonly model?: string;
+  readonly conversationRef?: string;
+  readonly costNano?: number | null;
+}
+
+const insert = operation('test.insert', async (tx, calls: readonly Call[]): Promise<void> => {
+  for (const { atMs, agentId = 'a', principalId = 'p', model = 'm', conversationRef = null, costNano = 7 } of calls)
+    await recordCalls(tx, { turnId: 't', agentId, principalId, conversationRef }, [
+      {
+        provider: 'x',
+        model,
+        operation: 'interactive',
+        outcome: 'ok',
+        inputTokens: 10,
+        outputTokens: 3,
+        cacheReadTokens: 2,
+        cacheWriteTokens: 1,
+        estimated: false,
+        costNano,
+        savedNano: costNano === null ? null : 1,
+        latencyMs: 1,
+        responseId: null,
+        atMs,
+      },
+    ]);
+});
+
+const slots = operation('test.slots', (tx) =>
+  tx.build<object>((from) => from.selectFrom('usage_slot').select(['principal_id', 'slot_ms', 'calls']).orderBy('principal_id')),
+);
+
+let db: Db;
+beforeEach(async () => {
+  db = await openInlineDb({ operations: [...budgetOperations, insert, slots], migrations: [...turnMigrations, ...budgetMigrations] });
+});
+afterEach(() => db[Symbol.asyncDispose]());
+
+function report(groupBy: readonly UsageKey[], over: Partial<UsageQuery> = {}) {
+  return db.read(usageReport, { ranges: [{ name: '', fromMs: 0, toMs: 1e14 }], groupBy, principalId: null, agentIds: null, limit: 100, ...over });
+}
+
+const at = (text: string) => Temporal.Instant.from(text).epochMilliseconds;
+
+describe('days', () => {
+  test('have 23 and 25 hours where the clocks change, and are cut to the span', () => {
+    const hours = (from: string, to: string, zone: string) =>
+      daysOf(at(from), at(to), zone).map(({ name, fromMs, toMs }) => `${name} ${(toMs - fromMs) / 3_600_000}`);
+    expect(hours('2026-03-28T12:00:00Z', '2026-03-30T10:00:00Z', 'Europe/Berlin')).toEqual(['2026-03-28 11', '2026-03-29 23', '2026-03-30 12']);
+    expect(hours('2026-10-24T22:00:00Z', '2026-10-26T23:00:00Z', 'Europe/Berlin')).toEqual(['2026-10-25 25', '2026-10-26 24']);
+    // Midnight does not exist where the clocks go forward at midnight.
+    expect(hours('2026-09-05T04:00:00Z', '2026-09-07T03:00:00Z', 'America/Santiago')).toEqual(['2026-09-05 24', '2026-09-06 23']);
+  });
+
+  test('count each call once, whatever the zone, in slots and in rows', async () => {
+    const zones = ['Europe/Berlin', 'Asia/Kathmandu', 'America/Santiago', 'Australia/Lord_Howe', 'UTC'];
+    const calls: Call[] = [];
+    for (let atMs = at('2026-10-23T00:07:00Z'); atMs < at('2026-10-27T00:00:00Z'); atMs += 7 * 60_000) calls.push({ atMs });
+    await db.write(insert, calls);
+    const [fromMs, toMs] = [at('2026-10-23T10:01:00Z'), at('2026-10-26T21:59:00Z')];
+    const within = calls.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
+    const expected = (zone: string) =>
+      Object.entries(
+        Object.groupBy(within, ({ atMs }) => Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(zone).toPlainDate().toString()),
+      ).map(([day, of]) => [day, of?.length]);
+    for (const rolled of [0, 100, 1000]) {
+      if (rolled > 0) await db.write(rollUp, { limit: rolled });
+      for (const zone of zones) {
+        const { rows, totals } = await report(['day'], { ranges: daysOf(fromMs, toMs, zone) });
+        expect(rows.map((row) => [row.key1, row.calls])).toEqual(expected(zone));
+        expect(totals.calls).toBe(within.length);
+      }
+    }
+  });
+});
+
+describe('a report', () => {
+  test('groups by one key or two, the dearest first, with sums of what is not priced', async () => {
+    await db.write(insert, [
+      { atMs: 1, agentId: 'a', model: 'm' },
+      { atMs: 2, agentId: 'a', model: 'n', costNano: 100 },
+      { atMs: 3, agentId: 'b', model: 'm', costNano: null },
+    ]);
+    const { rows, totals, groups } = await report(['agent', 'model']);
+    expect(rows).toMatchObject([
+      { key1: 'a', key2: 'x/n', calls: 1, costNano: 100, unpriced: 0 },
+      { key1: 'a', key2: 'x/m', calls: 1, costNano: 7, unpriced: 0 },
+      { key1: 'b', key2: 'x/m', calls: 1, costNano: 0, unpriced: 1 },
+    ]);
+    expect([totals, groups]).toEqual([
+      {
+        calls: 3,
+        inputTokens: 30,
+        outputTokens: 9,
+        cacheReadTokens: 6,
+        cacheWriteTokens: 3,
+        costNano: 107,
+        savedNano: 2,
+        unpriced: 1,
+      },
+      3,
+    ]);
+    const cut = await report(['agent', 'model'], { limit: 1 });
+    expect([cut.rows.length, cut.groups, cut.totals]).toEqual([1, 3, totals]);
+    expect((await report(['day'], { ranges: [] })).totals.calls).toBe(0);
+  });
+
+  test('is that of one principal and of some agents where it is asked for, before and after the roll-up', async () => {
+    await db.write(insert, [
+      { atMs: 1_000_000, principalId: 'p', agentId: 'a', conversationRef: 'cv_1' },
+      { atMs: 1_000_000, principalId: 'q', agentId: 'a', conversationRef: 'cv_2' },
+      { atMs: 1_000_000, principalId: 'p', agentId: 'b' },
+    ]);
+    for (const _ of [1, 2]) {
+      expect((await report(['agent'], { principalId: 'p' })).rows.map((row) => [row.key1, row.calls])).toEqual([
+        ['a', 1],
+        ['b', 1],
+      ]);
+      expect((await report(['provider'], { agentIds: ['a'] })).totals.calls).toBe(2);
+      expect((await report(['operation'], { agentIds: [] })).totals.calls).toBe(0);
+      expect((await report(['conversation'], { principalId: 'p' })).rows.map((row) => row.key1)).toEqual([null, 'cv_1']);
+      await db.write(rollUp, { limit: 100 });
+    }
+  });
+
+  test('has a call that is rolled up in two steps once', async () => {
+    await db.write(
+      insert,
+      Array.from({ length: 25 }, (_, n) => ({ atMs: 900_000 + n })),
+    );
+    expect(await db.write(rollUp, { limit: 10 })).toBe(true);
+    expect(await db.write(rollUp, { limit: 10 })).toBe(true);
+    expect((await report(['agent'])).totals).toMatchObject({ calls: 25, costNano: 175 });
+    expect(await db.write(rollUp, { limit: 10 })).toBe(false);
+    expect(await db.write(rollUp, { limit: 10 })).toBe(false);
+    // An hour is one row for everybody and one for the principal.
+    expect(await db.read(slots, undefined)).toEqual([
+      { principal_id: '', slot_ms: 0, calls: 25 },
+      { principal_id: 'p', slot_ms: 0, calls: 25 },
+    ]);
+    expect((await report(['agent'])).totals).toMatchObject({ calls: 25, costNano: 175 });
+    expect((await report(['model'], { ranges: [{ name: '', fromMs: 900_003, toMs: 900_007 }] })).totals.calls).toBe(4);
+  });
+});

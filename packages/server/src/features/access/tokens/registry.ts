@@ -1,0 +1,170 @@
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { TokenCompat, TokenScope } from '@gatehouse/contract';
+import type { Identity } from '../../../kernel/call-context.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { TokensApi } from './api.ts';
+import { digestOf } from './secret.ts';
+
+export interface TokenRecord {
+  readonly id: string;
+  readonly digest: string;
+  readonly source: 'config' | 'generated' | 'created';
+  readonly scopes: readonly TokenScope[];
+  readonly agents?: readonly string[] | undefined;
+  readonly compat?: TokenCompat | undefined;
+  readonly createdAtMs?: number | undefined;
+  readonly expiresAtMs?: number | undefined;
+}
+
+/** Longest sleep of a timer: beyond 2^31 ms timers fire at once. */
+const maxSleepMs = 2 ** 31 - 1;
+
+interface Entry {
+  readonly record: TokenRecord;
+  readonly identity: Identity;
+  readonly digestBytes: Buffer;
+}
+
+/** Every token in force, by digest and by id: what is in here opens doors, from the very call that puts it in. */
+export class TokenRegistry implements TokensApi {
+  readonly #pepper: Buffer;
+  readonly #clock: Clock;
+  readonly #byDigest = new Map<string, Entry>();
+  readonly #byId = new Map<string, Entry>();
+  readonly #listeners = new Set<(tokenId: string) => void>();
+  /** Entries by a digest that is cheaper than the keyed one and means nothing outside this process; of each entry the secret that opened it. */
+  readonly #bySeen = new Map<string, Entry>();
+  readonly #salt = randomBytes(32).toString('hex');
+  readonly #used = new Map<string, number>();
+  /** Uses since the last `takeUses`. */
+  #dirty = new Set<string>();
+  #cancelExpiry: (() => void) | undefined;
+
+  constructor(pepper: Buffer, clock: Clock) {
+    this.#pepper = pepper;
+    this.#clock = clock;
+  }
+
+  authenticate(secret: string): Identity | undefined {
+    // Both maps are asked for a digest that nobody outside can foresee: what it takes to answer says nothing about the secret.
+    const seen = hash('sha256', `${this.#salt}${secret}`, 'base64url');
+    const entry = this.#bySeen.get(seen) ?? this.#open(seen, secret);
+    if (entry === undefined || this.#expired(entry)) return undefined;
+    const { id } = entry.record;
+    this.#used.set(id, this.#clock.now());
+    this.#dirty.add(id);
+    return entry.identity;
+  }
+
+  #open(seen: string, secret: string): Entry | undefined {
+    const digest = digestOf(this.#pepper, secret);
+    const entry = this.#byDigest.get(digest);
+    if (entry === undefined || !timingSafeEqual(entry.digestBytes, Buffer.from(digest))) return undefined;
+    this.#bySeen.set(seen, entry);
+    return entry;
+  }
+
+  /** An entry that is replaced or removed opens nothing any more. */
+  #forget(entry: Entry): void {
+    this.#byDigest.delete(entry.record.digest);
+    for (const [seen, other] of this.#bySeen) if (other === entry) this.#bySeen.delete(seen);
+  }
+
+  current(tokenId: string): Identity | undefined {
+    const entry = this.#byId.get(tokenId);
+    return entry === undefined || this.#expired(entry) ? undefined : entry.identity;
+  }
+
+  onRevoked(listener: (tokenId: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  find(id: string): TokenRecord | undefined {
+    return this.#byId.get(id)?.record;
+  }
+
+  /** Tokens that open something now, by id. */
+  list(): TokenRecord[] {
+    return [...this.#byId.values()]
+      .filter((entry) => !this.#expired(entry))
+      .map((entry) => entry.record)
+      .toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  lastUsed(id: string): number | undefined {
+    return this.#used.get(id);
+  }
+
+  setLastUsed(id: string, atMs: number): void {
+    this.#used.set(id, atMs);
+  }
+
+  /** Uses that were not taken before. */
+  takeUses(): { readonly tokenId: string; readonly atMs: number }[] {
+    const uses = [...this.#dirty].flatMap((tokenId) => {
+      const atMs = this.#used.get(tokenId);
+      return atMs === undefined ? [] : [{ tokenId, atMs }];
+    });
+    this.#dirty = new Set();
+    return uses;
+  }
+
+  /** Adds a token, or replaces the one of the same id, whose holders are told. */
+  put(record: TokenRecord): void {
+    const old = this.#byId.get(record.id);
+    if (old !== undefined) this.#forget(old);
+    const twin = this.#byDigest.get(record.digest);
+    if (twin !== undefined) this.#forget(twin);
+    const identity: Identity = {
+      principalId: `token:${record.id}`,
+      tokenId: record.id,
+      scopes: record.scopes,
+      ...(record.agents !== undefined && { agents: record.agents }),
+      ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }),
+      ...(record.compat !== undefined && { compat: record.compat }),
+    };
+    const entry: Entry = { record, identity: Object.freeze(identity), digestBytes: Buffer.from(record.digest) };
+    this.#byDigest.set(record.digest, entry);
+    this.#byId.set(record.id, entry);
+    if (old !== undefined) this.#tell(record.id);
+    this.#watchExpiry();
+  }
+
+  remove(id: string): void {
+    const old = this.#byId.get(id);
+    if (old === undefined) return;
+    this.#forget(old);
+    this.#byId.delete(id);
+    this.#used.delete(id);
+    this.#dirty.delete(id);
+    this.#tell(id);
+    this.#watchExpiry();
+  }
+
+  dispose(): void {
+    this.#cancelExpiry?.();
+  }
+
+  #expired(entry: Entry): boolean {
+    return entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now();
+  }
+
+  #tell(tokenId: string): void {
+    for (const listener of this.#listeners) listener(tokenId);
+  }
+
+  /** Sleeps until the next token expires, then tells its holders. */
+  #watchExpiry(): void {
+    this.#cancelExpiry?.();
+    const now = this.#clock.now();
+    const next = Math.min(...[...this.#byId.values()].map((entry) => entry.record.expiresAtMs ?? Infinity).filter((at) => at > now));
+    if (next === Infinity) return;
+    this.#cancelExpiry = this.#clock.after(Math.min(next - now, maxSleepMs), () => {
+      for (const entry of this.#byId.values())
+        if (entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now() && entry.record.expiresAtMs >= next)
+          this.#tell(entry.record.id);
+      this.#watchExpiry();
+    });
+  }
+}

@@ -1,0 +1,141 @@
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query } from '../../../kernel/db/operation.ts';
+
+export interface TokenRow {
+  readonly id: string;
+  /** base64url of the HMAC-SHA-256 of the secret. */
+  readonly digest: string;
+  readonly scopesJson: string;
+  readonly agentsJson: string | null;
+  readonly compatJson: string | null;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | null;
+}
+
+export interface TokenUse {
+  readonly tokenId: string;
+  readonly atMs: number;
+}
+
+const allTokens = query<object, TokenRow>(({ db }) =>
+  db
+    .selectFrom('token')
+    .select([
+      'id',
+      'digest',
+      'scopes_json as scopesJson',
+      'agents_json as agentsJson',
+      'compat_json as compatJson',
+      'created_at_ms as createdAtMs',
+      'expires_at_ms as expiresAtMs',
+    ])
+    .orderBy('id'),
+);
+const allUses = query<object, TokenUse>(({ db }) => db.selectFrom('token_use').select(['token_id as tokenId', 'last_used_at_ms as atMs']));
+
+export const listTokens = operation('tokens.list', async (tx): Promise<{ readonly tokens: TokenRow[]; readonly uses: TokenUse[] }> => ({
+  tokens: await tx.all(allTokens, {}),
+  uses: await tx.all(allUses, {}),
+}));
+
+const insert = query<TokenRow>(({ db, p }) =>
+  db
+    .insertInto('token')
+    .values({
+      id: p('id'),
+      digest: p('digest'),
+      scopes_json: p('scopesJson'),
+      agents_json: p('agentsJson'),
+      compat_json: p('compatJson'),
+      created_at_ms: p('createdAtMs'),
+      expires_at_ms: p('expiresAtMs'),
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing()),
+);
+
+/** False when the id is taken; nothing is written then. */
+export const insertToken = operation('tokens.insert', async (tx, input: { readonly row: TokenRow; readonly audit: AuditRow }): Promise<boolean> => {
+  const { changes } = await tx.run(insert, input.row);
+  if (changes === 0) return false;
+  await appendAudit(tx, input.audit);
+  return true;
+});
+
+interface Rotation {
+  readonly id: string;
+  readonly oldDigest: string;
+  readonly newDigest: string;
+  readonly atMs: number;
+}
+
+const replaceDigest = query<Rotation>(({ db, p }) =>
+  db
+    .updateTable('token')
+    .set({ digest: p('newDigest'), created_at_ms: p('atMs') })
+    .where('id', '=', p('id'))
+    .where('digest', '=', p('oldDigest')),
+);
+
+/** One conditional write: of several rotations that saw the same secret, the first wins and the others get false. */
+export const rotateToken = operation('tokens.rotate', async (tx, input: Rotation & { readonly audit: AuditRow }): Promise<boolean> => {
+  const { changes } = await tx.run(replaceDigest, { id: input.id, oldDigest: input.oldDigest, newDigest: input.newDigest, atMs: input.atMs });
+  if (changes === 0) return false;
+  await appendAudit(tx, input.audit);
+  return true;
+});
+
+const replaceRow = query<TokenRow & { readonly oldDigest: string }>(({ db, p }) =>
+  db
+    .updateTable('token')
+    .set({
+      digest: p('digest'),
+      scopes_json: p('scopesJson'),
+      agents_json: p('agentsJson'),
+      compat_json: p('compatJson'),
+      created_at_ms: p('createdAtMs'),
+      expires_at_ms: p('expiresAtMs'),
+    })
+    .where('id', '=', p('id'))
+    .where('digest', '=', p('oldDigest')),
+);
+
+/** False when the token was rotated or revoked meanwhile; nothing is written then. */
+export const replaceToken = operation(
+  'tokens.replace',
+  async (tx, input: { readonly row: TokenRow; readonly oldDigest: string; readonly audit: AuditRow }): Promise<boolean> => {
+    const { changes } = await tx.run(replaceRow, { ...input.row, oldDigest: input.oldDigest });
+    if (changes === 0) return false;
+    await appendAudit(tx, input.audit);
+    return true;
+  },
+);
+
+const remove = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token').where('id', '=', p('id')));
+const removeUse = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token_use').where('token_id', '=', p('id')));
+
+/** False when there is no such token any more. */
+export const deleteToken = operation('tokens.delete', async (tx, input: { readonly id: string; readonly audit: AuditRow }): Promise<boolean> => {
+  const { changes } = await tx.run(remove, { id: input.id });
+  if (changes === 0) return false;
+  await tx.run(removeUse, { id: input.id });
+  await appendAudit(tx, input.audit);
+  return true;
+});
+
+/** A refused attempt changes nothing but is recorded all the same. */
+export const recordRefusal = operation('tokens.recordRefusal', async (tx, input: { readonly audit: AuditRow }): Promise<void> => {
+  await appendAudit(tx, input.audit);
+});
+
+const upsertUse = query<TokenUse>(({ db, sql, p }) =>
+  db
+    .insertInto('token_use')
+    .values({ token_id: p('tokenId'), last_used_at_ms: p('atMs') })
+    .onConflict((conflict) => conflict.column('token_id').doUpdateSet({ last_used_at_ms: sql`excluded.last_used_at_ms` })),
+);
+
+export const recordUses = operation('tokens.recordUses', async (tx, input: { readonly uses: readonly TokenUse[] }): Promise<void> => {
+  for (const use of input.uses) await tx.run(upsertUse, use);
+});
+
+export const tokenOperations = [listTokens, insertToken, replaceToken, rotateToken, deleteToken, recordRefusal, recordUses];

@@ -1,0 +1,25 @@
+import type { AgentConfig } from '@gatehouse/contract';
+import type { CallContext } from '../../../kernel/call-context.ts';
+
+export interface Agent {
+  readonly id: string;
+  readonly config: AgentConfig;
+  readonly source: 'file' | 'stored';
+  readonly suspended: boolean;
+  readonly isDefault: boolean;
+  readonly workspaceDir: string;
+}
+
+export interface AgentsApi {
+  readonly defaultId: string;
+  list(): readonly Agent[];
+  find(agentId: string): Agent | undefined;
+  /** The agent that a caller may use: `not_found` when unknown or outside the token's list, `precondition_failed` when suspended. */
+  usable(agentId: string | undefined, call: CallContext): Agent;
+}
+
+/** Changes keys of an agent's configuration and stores that with an audit row of this action; errors name the keys below `config`. */
+export type ConfigureAgent = (
+  change: { readonly agentId: string; readonly patch: Readonly<Record<string, unknown>>; readonly action: string },
+  call: CallContext,
+) => Promise<Agent>;

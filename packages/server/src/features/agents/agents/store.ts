@@ -1,0 +1,75 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query, type QueryTools } from '../../../kernel/db/operation.ts';
+
+/** `stored`: the whole configuration. `file`: what was changed over the entry in config.yaml. */
+export interface AgentRow {
+  readonly id: string;
+  readonly source: 'stored' | 'file';
+  readonly configJson: string;
+  readonly suspended: number;
+}
+
+const all = query<object, AgentRow>(({ db }) =>
+  db.selectFrom('agent').select(['id', 'source', 'config_json as configJson', 'suspended']).orderBy('id'),
+);
+
+export const listAgents = operation('agents.list', async (tx): Promise<AgentRow[]> => tx.all(all, {}));
+
+type Change = AgentRow & { readonly atMs: number };
+
+function insertRow({ db, p }: Pick<QueryTools<Change>, 'db' | 'p'>) {
+  return db.insertInto('agent').values({
+    id: p('id'),
+    source: p('source'),
+    config_json: p('configJson'),
+    suspended: p('suspended'),
+    created_at_ms: p('atMs'),
+    updated_at_ms: p('atMs'),
+  });
+}
+
+/** What was once stored over a file entry is no agent any more when the entry is gone: it gives way. */
+const insert = query<Change>(({ db, sql, p }) =>
+  insertRow({ db, p }).onConflict((conflict) =>
+    conflict
+      .column('id')
+      .doUpdateSet({
+        source: sql`excluded.source`,
+        config_json: sql`excluded.config_json`,
+        suspended: sql`excluded.suspended`,
+        created_at_ms: sql`excluded.created_at_ms`,
+        updated_at_ms: sql`excluded.updated_at_ms`,
+      })
+      .where('agent.source', '=', 'file'),
+  ),
+);
+
+export const insertAgent = operation('agents.insert', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {
+  const { changes } = await tx.run(insert, input);
+  if (changes === 0) throw new AppError('conflict', `Agent already exists: ${input.id}`);
+  await appendAudit(tx, input.audit);
+});
+
+const upsert = query<Change>(({ db, sql, p }) =>
+  insertRow({ db, p }).onConflict((conflict) =>
+    conflict
+      .column('id')
+      .doUpdateSet({ config_json: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updated_at_ms: sql`excluded.updated_at_ms` }),
+  ),
+);
+
+export const saveAgent = operation('agents.save', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {
+  await tx.run(upsert, input);
+  await appendAudit(tx, input.audit);
+});
+
+const remove = query<{ id: string }>(({ db, p }) => db.deleteFrom('agent').where('id', '=', p('id')).where('source', '=', 'stored'));
+
+export const deleteAgent = operation('agents.delete', async (tx, input: { readonly id: string; readonly audit: AuditRow }): Promise<void> => {
+  const { changes } = await tx.run(remove, { id: input.id });
+  if (changes === 0) throw new AppError('not_found', `Agent not found: ${input.id}`);
+  await appendAudit(tx, input.audit);
+});
+
+export const agentOperations = [listAgents, insertAgent, saveAgent, deleteAgent];

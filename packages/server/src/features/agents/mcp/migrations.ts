@@ -1,0 +1,18 @@
+import type { Migration } from '../../../kernel/db/operation.ts';
+
+export const mcpMigrations: readonly Migration[] = [
+  {
+    id: '028-mcp-servers',
+    up: [
+      `CREATE TABLE mcp_server (
+        name TEXT PRIMARY KEY,
+        transport TEXT NOT NULL,
+        url TEXT NOT NULL,
+        headers_sealed TEXT NOT NULL,
+        agents_json TEXT,
+        enabled INTEGER NOT NULL,
+        created_at_ms INTEGER NOT NULL
+      ) WITHOUT ROWID`,
+    ],
+  },
+];

@@ -1,0 +1,57 @@
+import { query, type Tx } from '../../../kernel/db/operation.ts';
+import type { MessageRow } from '../sessions/api.ts';
+
+/** Rows by position: `seq` has no gaps, so a page is a range of the index. */
+const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .select([
+      'seq',
+      'turn_id as turnId',
+      'role',
+      'content',
+      'tool_json as toolJson',
+      'attachments_json as attachmentsJson',
+      'created_at_ms as createdAtMs',
+    ])
+    .where('conversation_id', '=', p('conversationId'))
+    .where('seq', '>=', p('from'))
+    .where('seq', '<', p('to'))
+    .orderBy('seq'),
+);
+
+/** Rows of the first page that is read backward; later ones are as long as what is still wanted makes likely. */
+const firstPage = 64;
+const longestPage = 1000;
+
+/** The newest messages of a conversation down to `from`, oldest first, until they have `bytes` or a little more. */
+export async function readBackward(
+  tx: Tx,
+  { conversationId, from, to, bytes }: { readonly conversationId: number; readonly from: number; readonly to: number; readonly bytes: number },
+): Promise<MessageRow[]> {
+  const rows: MessageRow[] = [];
+  let left = bytes;
+  let length = firstPage;
+  for (let end = to; end >= from && left > 0; end -= length) {
+    if (rows.length > 0) length = Math.min(longestPage, Math.max(firstPage, Math.ceil((left * rows.length) / (bytes - left + 1))));
+    const page = await tx.all(messagePage, { conversationId, from: Math.max(from, end - length + 1), to: end + 1 });
+    for (let index = page.length - 1; index >= 0 && left > 0; index -= 1) {
+      const row = page[index];
+      if (row === undefined) continue;
+      rows.push(row);
+      left -= row.content.length + (row.toolJson?.length ?? 0) + rowBytes;
+    }
+  }
+  return rows.reverse();
+}
+
+/** What a row is counted for beside its texts, so that many empty ones come to an end as well. */
+const rowBytes = 32;
+
+/** Rows from `from` to `to`, oldest first, at most `limit`. */
+export async function readForward(
+  tx: Tx,
+  { conversationId, from, to, limit }: { readonly conversationId: number; readonly from: number; readonly to: number; readonly limit: number },
+): Promise<MessageRow[]> {
+  return tx.all(messagePage, { conversationId, from, to: Math.min(to, from + limit - 1) + 1 });
+}

@@ -1,0 +1,99 @@
+import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { longMessage, sentBy, startSmallWindow } from '../testing/small-window.ts';
+
+/** Adds messages to a conversation as if they had been said, behind the back of the server and without holding its event loop. */
+async function addHistory(homeDir: string, ref: string, count: number, length: number): Promise<void> {
+  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'));
+  db.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE');
+  const { id, last_seq: last } = db.prepare('SELECT id, last_seq FROM conversation WHERE ref = ?').get(ref) as { id: number; last_seq: number };
+  const insert = db.prepare('INSERT INTO message (conversation_id, seq, turn_id, role, content, created_at_ms) VALUES (?, ?, ?, ?, ?, ?)');
+  for (let index = 1; index <= count; index += 1) {
+    if (index % 100 === 0) await setImmediate();
+    const text = longMessage(index).repeat(10).slice(0, length);
+    insert.run(id, last + index, `tn_${Math.ceil(index / 2)}`, index % 2 === 1 ? 'user' : 'assistant', text, 1_790_000_000_000 + index);
+  }
+  db.prepare('UPDATE conversation SET last_seq = last_seq + ?, message_count = message_count + ? WHERE id = ?').run(count, count, id);
+  db.exec('COMMIT');
+}
+
+test('a window of 8000 tokens lives with 5 MB of history, and a fact from the first message is found by asking', async () => {
+  await using small = await startSmallWindow();
+  const { server, watch } = small;
+  const { turns } = watch((_, count) => ({ text: `Notes number ${count}.` }));
+  const fact = 'The combination of the wall safe behind the mirror is 7-41-98.';
+  const { conversationRef } = await server.client.call('agent.execute', { message: fact, sessionKey: 'reach:desk' });
+  await addHistory(server.homeDir, conversationRef, 5000, 1050);
+  const held = server.client.call('session.history', { conversationRef });
+  expect((await held).total).toBe(5002);
+
+  for (let index = 0; index < 6; index += 1) {
+    const [long, other] = await Promise.all([
+      server.client.call('agent.execute', { message: `Go on, part ${index}`, conversationRef }),
+      server.client.call('agent.execute', { message: 'A short one', sessionKey: `other-${index}:desk` }),
+    ]);
+    expect([long.finishReason, other.finishReason]).toEqual(['stop', 'stop']);
+  }
+  // What is asked for is in the index within moments.
+  await expect
+    .poll(
+      async () => {
+        const reply = await server.client.call('agent.execute', { message: 'What was the combination of the safe?', conversationRef });
+        expect(reply.finishReason).toBe('stop');
+        return sentBy(turns.at(-1)!).at(-1)?.content ?? '';
+      },
+      { timeout: 20_000, interval: 500 },
+    )
+    .toContain('7-41-98');
+  const question = sentBy(turns.at(-1)!).at(-1)?.content ?? '';
+  expect(question).toMatch(
+    /^\[Found in earlier messages.*<<<UNTRUSTED-TEXT .*#1 .* user: .*7-41-98.*<<<END-UNTRUSTED-TEXT .*What was the combination of the safe\?$/s,
+  );
+  // It is not kept: the question stands as it was asked.
+  const { total } = await server.client.call('session.history', { conversationRef, limit: 1 });
+  const { messages } = await server.client.call('session.history', { conversationRef, offset: total - 2, limit: 2 });
+  expect(messages[0]?.content).toBe('What was the combination of the safe?');
+  // The window holds no more than a window can.
+  for (const request of turns) expect(JSON.stringify(sentBy(request)).length).toBeLessThan(40_000);
+}, 60_000);
+
+test('while a long history is caught up with, its notes are condensed as they come: few stand beside each other', async () => {
+  await using small = await startSmallWindow();
+  const { server, watch } = small;
+  watch((_, count) => ({ text: `Notes number ${count}.` }));
+  const { conversationRef } = await server.client.call('agent.execute', { message: 'Hello', sessionKey: 'backlog:desk' });
+  await addHistory(server.homeDir, conversationRef, 800, 1050);
+  const made = async () => (await server.client.call('context.tree', { conversationRef })).nodes.filter(({ model }) => model !== 'truncation');
+  let leaves = 0;
+  while (leaves < 40) {
+    await server.client.call('agent.execute', { message: 'Go on', conversationRef });
+    const before = leaves;
+    await expect.poll(async () => (leaves = (await made()).filter(({ kind }) => kind === 'leaf').length)).toBeGreaterThan(before);
+    // Fewer than six of each depth, and the leaves of one turn.
+    expect((await made()).filter(({ parentIds }) => parentIds.length === 0).length).toBeLessThan(24);
+  }
+}, 30_000);
+
+test('what was reset is not found any more', async () => {
+  await using small = await startSmallWindow();
+  const { server, watch } = small;
+  const { turns } = watch(() => ({ text: 'Notes.' }));
+  const say = (message: string) => server.client.call('agent.execute', { message, sessionKey: 'reset:desk' });
+  const { conversationRef } = await say('The password of the vault is heliotrope.');
+  await server.client.call('session.reset', { conversationRef });
+  for (let index = 0; index < 20; index += 1) await say(longMessage(index));
+  await server.client.call('session.compact', { conversationRef });
+  await expect
+    .poll(
+      async () => {
+        await say('Which list has item3x4 of the list?');
+        return sentBy(turns.at(-1)!).at(-1)?.content ?? '';
+      },
+      { timeout: 10_000, interval: 500 },
+    )
+    .toContain('Found in earlier messages');
+  await say('What is the password of the vault?');
+  expect(JSON.stringify(sentBy(turns.at(-1)!))).not.toContain('heliotrope');
+});

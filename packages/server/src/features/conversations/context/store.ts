@@ -1,0 +1,343 @@
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { countTokens } from '../../../llm/count-tokens.ts';
+import { holdsTaint } from '../../../runtime/fence.ts';
+import { countMessage } from '../../../runtime/message-tokens.ts';
+import { toModelMessage } from '../../../runtime/stored-message.ts';
+import type { MessageRow } from '../sessions/api.ts';
+import { readBackward, readForward } from './message-pages.ts';
+import { renderTranscript, truncate } from './summaries/render.ts';
+
+export interface SummaryNode {
+  readonly id: string;
+  readonly kind: 'leaf' | 'condensed';
+  /** 0 for leaves, one more than its children for others. */
+  readonly depth: number;
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  readonly tokenCount: number;
+  readonly content: string;
+  /** `wrapped`: made of messages that hold text from outside, or attachments. */
+  readonly taint: 'clean' | 'wrapped';
+  /** `provider/model`, or `truncation`. */
+  readonly model: string;
+  /** 1 when it only fills a gap until a summary of its messages is ready. */
+  readonly stopgap: 0 | 1;
+  readonly parentId: string | null;
+  readonly createdAtMs: number;
+}
+
+/** `wrapped` as soon as one of the messages carries what came from outside. */
+export function taintOf(rows: readonly Pick<MessageRow, 'content' | 'attachmentsJson'>[]): SummaryNode['taint'] {
+  return rows.some((row) => row.attachmentsJson !== null || holdsTaint(row.content)) ? 'wrapped' : 'clean';
+}
+
+/** A message with its tokens, counted where it is read. */
+export interface CountedRow extends MessageRow {
+  readonly tokens: number;
+}
+
+/** A conversation from the context's point of view. */
+export interface Head {
+  readonly conversationId: number;
+  readonly lastSeq: number;
+  /** Messages up to here are history that the model no longer sees; see `session.reset`. */
+  readonly floor: number;
+  /** Messages up to here stand in the prefix; never below the floor. */
+  readonly cutSeq: number;
+  /** The text that stands for them, the same from turn to turn. */
+  readonly prefix: string;
+  readonly prefixTokens: number;
+  /** A stopgap in the prefix waits for a summary. */
+  readonly behind: boolean;
+  /** Turns since the last reset had read text from outside. */
+  readonly tainted: boolean;
+}
+
+const headByRef = query<
+  { ref: string },
+  {
+    conversationId: number;
+    lastSeq: number;
+    floor: number;
+    cutSeq: number | null;
+    prefix: string | null;
+    prefixTokens: number | null;
+    behind: number | null;
+    taint: number;
+  }
+>(({ db, p }) =>
+  db
+    .selectFrom('conversation')
+    .leftJoin('context_state', 'context_state.conversation_id', 'conversation.id')
+    .select([
+      'conversation.id as conversationId',
+      'conversation.last_seq as lastSeq',
+      'conversation.model_seq_floor as floor',
+      'context_state.cut_seq as cutSeq',
+      'context_state.prefix as prefix',
+      'context_state.prefix_tokens as prefixTokens',
+      'context_state.behind as behind',
+      'conversation.taint as taint',
+    ])
+    .where('conversation.ref', '=', p('ref')),
+);
+
+async function readHead(tx: Tx, ref: string): Promise<Head | undefined> {
+  const row = await tx.get(headByRef, { ref });
+  if (row === undefined) return undefined;
+  const { taint, ...found } = row;
+  return {
+    ...found,
+    cutSeq: Math.max(row.floor, row.cutSeq ?? 0),
+    prefix: row.prefix ?? '',
+    prefixTokens: row.prefixTokens ?? 0,
+    behind: row.behind === 1,
+    tainted: taint === 2,
+  };
+}
+
+const counted = (row: MessageRow): CountedRow => ({ ...row, tokens: countMessage(toModelMessage(row), countTokens) });
+
+/** The messages after the cut, oldest first, as far back as `bytes` reach. */
+export const readContext = operation(
+  'context.read',
+  async (
+    tx,
+    { ref, bytes }: { readonly ref: string; readonly bytes: number },
+  ): Promise<(Head & { readonly rows: readonly CountedRow[] }) | undefined> => {
+    const head = await readHead(tx, ref);
+    if (head === undefined) return undefined;
+    const { conversationId, cutSeq, lastSeq } = head;
+    const rows = await readBackward(tx, { conversationId, from: cutSeq + 1, to: lastSeq, bytes });
+    return { ...head, rows: rows.map(counted) };
+  },
+);
+
+export const nodeColumns = [
+  'id',
+  'kind',
+  'depth',
+  'from_seq as fromSeq',
+  'to_seq as toSeq',
+  'token_count as tokenCount',
+  'content',
+  'taint',
+  'model',
+  'stopgap',
+  'parent_id as parentId',
+  'created_at_ms as createdAtMs',
+] as const;
+
+const rootNodes = query<{ conversationId: number }, SummaryNode>(({ db, p }) =>
+  db.selectFrom('summary').select(nodeColumns).where('conversation_id', '=', p('conversationId')).where('parent_id', 'is', null).orderBy('from_seq'),
+);
+
+/** Nodes that have no parent, oldest messages first. */
+export const readRoots = operation('context.roots', async (tx, input: { readonly conversationId: number }): Promise<SummaryNode[]> =>
+  tx.all(rootNodes, input),
+);
+
+/** Longest run of messages in one leaf, and rows that are read at a time. */
+const longestChunk = 512;
+const chunkPage = 32;
+
+export interface ChunkQuery {
+  readonly conversationId: number;
+  readonly from: number;
+  readonly to: number;
+  /** Of the messages; as many as it takes. */
+  readonly tokens: number;
+  /** Of the text that is made of them. */
+  readonly transcriptTokens: number;
+  readonly insteadTokens: number;
+}
+
+export interface Chunk {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  /** Of the last message. */
+  readonly turnId: string;
+  readonly taint: SummaryNode['taint'];
+  readonly transcript: string;
+  /** What stands in for a summary that cannot be made. */
+  readonly instead: string;
+}
+
+/**
+ * Whole exchanges from `from` on: as many as it takes to have `tokens`, ending at `to` at the latest, as the text that a
+ * summary is made of. One exchange that is longer than a chunk may be ends within. Undefined when there is nothing.
+ */
+export const readChunk = operation('context.chunk', async (tx, input: ChunkQuery): Promise<Chunk | undefined> => {
+  const rows = await chunkRows(tx, input);
+  const [first] = rows;
+  const last = rows.at(-1);
+  if (first === undefined || last === undefined) return undefined;
+  const range = { from: first.seq, to: last.seq };
+  return {
+    fromSeq: range.from,
+    toSeq: range.to,
+    turnId: last.turnId,
+    taint: taintOf(rows),
+    transcript: renderTranscript(rows, input.transcriptTokens),
+    instead: truncate(rows, range, input.insteadTokens),
+  };
+});
+
+async function chunkRows(tx: Tx, { conversationId, from, to, tokens }: ChunkQuery): Promise<readonly MessageRow[]> {
+  const chunk: MessageRow[] = [];
+  let sum = 0;
+  for (let next = from; next <= to && chunk.length < longestChunk; next += chunkPage) {
+    for (const row of await readForward(tx, { conversationId, from: next, to, limit: chunkPage })) {
+      if (sum >= tokens && row.role === 'user') return chunk;
+      sum += counted(row).tokens;
+      chunk.push(row);
+    }
+  }
+  if ((chunk.at(-1)?.seq ?? to) >= to) return chunk;
+  const lastBegin = chunk.findLastIndex((row) => row.role === 'user');
+  return lastBegin > 0 ? chunk.slice(0, lastBegin) : chunk;
+}
+
+const insertNode = query<SummaryNode & { conversationId: number }>(({ db, p }) =>
+  db.insertInto('summary').values({
+    id: p('id'),
+    conversation_id: p('conversationId'),
+    kind: p('kind'),
+    depth: p('depth'),
+    from_seq: p('fromSeq'),
+    to_seq: p('toSeq'),
+    token_count: p('tokenCount'),
+    content: p('content'),
+    taint: p('taint'),
+    model: p('model'),
+    stopgap: p('stopgap'),
+    parent_id: p('parentId'),
+    created_at_ms: p('createdAtMs'),
+  }),
+);
+
+/** What must still be so when a leaf is written that took a while to make: ids of conversations are used again, those of turns are not. */
+export interface Basis {
+  readonly ref: string;
+  readonly floor: number;
+  readonly toSeq: number;
+  /** Of the message at `toSeq`. */
+  readonly turnId: string;
+}
+
+const unchanged = query<Basis, { conversationId: number }>(({ db, p }) =>
+  db
+    .selectFrom('conversation')
+    .innerJoin('message', 'message.conversation_id', 'conversation.id')
+    .select('conversation.id as conversationId')
+    .where('conversation.ref', '=', p('ref'))
+    .where('conversation.model_seq_floor', '=', p('floor'))
+    .where('message.seq', '=', p('toSeq'))
+    .where('message.turn_id', '=', p('turnId')),
+);
+
+/** Last message that a node covers for good. */
+export const coveredBy = (roots: readonly SummaryNode[], floor: number): number =>
+  roots.reduce((last, node) => (node.stopgap === 1 ? last : Math.max(last, node.toSeq)), floor);
+
+/** Adds a leaf right behind those that are there. False when the conversation was reset, deleted or summarised meanwhile. */
+export const addLeaf = operation(
+  'context.addLeaf',
+  async (tx, { basis, node }: { readonly basis: Basis; readonly node: SummaryNode }): Promise<boolean> => {
+    const found = await tx.get(unchanged, basis);
+    if (found === undefined) return false;
+    const { conversationId } = found;
+    if (coveredBy(await tx.all(rootNodes, { conversationId }), basis.floor) !== node.fromSeq - 1) return false;
+    await tx.run(insertNode, { ...node, conversationId });
+    return true;
+  },
+);
+
+const adopt = query<{ id: string; parentId: string; conversationId: number }>(({ db, p }) =>
+  db
+    .updateTable('summary')
+    .set({ parent_id: p('parentId') })
+    .where('id', '=', p('id'))
+    .where('conversation_id', '=', p('conversationId'))
+    .where('parent_id', 'is', null),
+);
+
+/** Puts a node above others that have no parent yet. False when one of them is gone: their ids are never used again. */
+export const addCondensed = operation(
+  'context.addCondensed',
+  async (
+    tx,
+    { conversationId, node, childIds }: { readonly conversationId: number; readonly node: SummaryNode; readonly childIds: readonly string[] },
+  ): Promise<boolean> => {
+    const roots = new Set((await tx.all(rootNodes, { conversationId })).map((root) => root.id));
+    if (!childIds.every((id) => roots.has(id))) return false;
+    await tx.run(insertNode, { ...node, conversationId });
+    for (const id of childIds) await tx.run(adopt, { id, parentId: node.id, conversationId });
+    return true;
+  },
+);
+
+const dropStopgaps = query<{ conversationId: number }>(({ db, p }) =>
+  db.deleteFrom('summary').where('conversation_id', '=', p('conversationId')).where('stopgap', '=', 1),
+);
+
+const putState = query<{ conversationId: number; cutSeq: number; prefix: string; prefixTokens: number; behind: number; atMs: number }>(
+  ({ db, sql, p }) =>
+    db
+      .insertInto('context_state')
+      .values({
+        conversation_id: p('conversationId'),
+        cut_seq: p('cutSeq'),
+        prefix: p('prefix'),
+        prefix_tokens: p('prefixTokens'),
+        behind: p('behind'),
+        updated_at_ms: p('atMs'),
+      })
+      .onConflict((conflict) =>
+        conflict.column('conversation_id').doUpdateSet({
+          cut_seq: sql`excluded.cut_seq`,
+          prefix: sql`excluded.prefix`,
+          prefix_tokens: sql`excluded.prefix_tokens`,
+          behind: sql`excluded.behind`,
+          updated_at_ms: sql`excluded.updated_at_ms`,
+        }),
+      ),
+);
+
+export interface CutMove {
+  readonly ref: string;
+  /** As they were when the move was decided. */
+  readonly from: { readonly cutSeq: number; readonly floor: number; readonly covered: number };
+  readonly cutSeq: number;
+  readonly prefix: string;
+  readonly prefixTokens: number;
+  /** Stands for messages before the cut that have no summary yet; takes the place of an earlier one. */
+  readonly stopgap: SummaryNode | null;
+  readonly atMs: number;
+}
+
+/** Moves the cut, or gives the same cut a better prefix. False when something else has changed it meanwhile. */
+export const moveCut = operation('context.moveCut', async (tx, move: CutMove): Promise<boolean> => {
+  const head = await readHead(tx, move.ref);
+  if (head === undefined || head.floor !== move.from.floor || head.cutSeq !== move.from.cutSeq || head.lastSeq < move.cutSeq) return false;
+  const { conversationId } = head;
+  if (coveredBy(await tx.all(rootNodes, { conversationId }), head.floor) !== move.from.covered) return false;
+  await tx.run(dropStopgaps, { conversationId });
+  if (move.stopgap !== null) await tx.run(insertNode, { ...move.stopgap, conversationId });
+  await tx.run(putState, { ...move, conversationId, behind: move.stopgap === null ? 0 : 1 });
+  return true;
+});
+
+const deleteSummaries = query<{ conversationId: number }>(({ db, p }) => db.deleteFrom('summary').where('conversation_id', '=', p('conversationId')));
+const deleteState = query<{ conversationId: number }>(({ db, p }) =>
+  db.deleteFrom('context_state').where('conversation_id', '=', p('conversationId')),
+);
+
+/** Forgets all summaries of a conversation and its cut. Part of what deletes and resets conversations. */
+export async function dropContext(tx: Tx, input: { readonly conversationId: number }): Promise<{ readonly summaries: number }> {
+  const { changes } = await tx.run(deleteSummaries, input);
+  await tx.run(deleteState, input);
+  return { summaries: changes };
+}
+
+export const contextOperations = [readContext, readRoots, readChunk, addLeaf, addCondensed, moveCut];

@@ -1,0 +1,101 @@
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { nodeColumns, type SummaryNode } from '../store.ts';
+
+const treeHead = query<
+  { ref: string },
+  { conversationId: number; agentId: string; principalId: string; messageCount: number; floor: number; cutSeq: number | null; tokens: number | null }
+>(({ db, p }) =>
+  db
+    .selectFrom('conversation')
+    .leftJoin('context_state', 'context_state.conversation_id', 'conversation.id')
+    .select([
+      'conversation.id as conversationId',
+      'conversation.agent_id as agentId',
+      'conversation.principal_id as principalId',
+      'conversation.message_count as messageCount',
+      'conversation.model_seq_floor as floor',
+      'context_state.cut_seq as cutSeq',
+      'context_state.prefix_tokens as tokens',
+    ])
+    .where('conversation.ref', '=', p('ref')),
+);
+
+export interface ConversationFilter {
+  readonly agentId: string;
+  /** Of any principal when null. */
+  readonly principalId: string | null;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+export interface ConversationEntry {
+  readonly conversationRef: string;
+  readonly tenantId: string;
+  readonly agentId: string;
+  readonly sessionKey: string;
+  readonly title: string | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly messageCount: number;
+}
+
+/** A page of the conversations of one agent, newest first, and how many there are. */
+export const listContexts = operation(
+  'context.conversations',
+  async (tx, { agentId, principalId, limit, offset }: ConversationFilter): Promise<{ conversations: ConversationEntry[]; total: number }> => {
+    const own = (db: QueryBuilder) => {
+      const ofAgent = db.selectFrom('conversation').where('agent_id', '=', agentId);
+      return principalId === null ? ofAgent : ofAgent.where('principal_id', '=', principalId);
+    };
+    const [count] = await tx.build<{ total: number }>((db, sql) => own(db).select(sql<number>`count(*)`.as('total')));
+    const conversations = await tx.build<ConversationEntry>((db) =>
+      own(db)
+        .select([
+          'ref as conversationRef',
+          'tenant_id as tenantId',
+          'agent_id as agentId',
+          'session_key as sessionKey',
+          'title',
+          'created_at_ms as createdAt',
+          'updated_at_ms as updatedAt',
+          'message_count as messageCount',
+        ])
+        .orderBy('updated_at_ms', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .offset(offset),
+    );
+    return { conversations, total: count?.total ?? 0 };
+  },
+);
+
+type QueryBuilder = Parameters<Parameters<Tx['build']>[0]>[0];
+
+const mostNodes = 2000;
+const newestNodes = query<{ conversationId: number; limit: number }, SummaryNode>(({ db, sql, p }) =>
+  db
+    .selectFrom('summary')
+    .select(nodeColumns.map((column) => (column === 'content' ? sql<string>`substr(content, 1, 400)`.as('content') : column)))
+    .where('conversation_id', '=', p('conversationId'))
+    .orderBy('from_seq', 'desc')
+    .orderBy('depth')
+    .limit(p('limit')),
+);
+
+/** The tree of a conversation with the beginnings of its notes; empty for what does not exist, is another agent's or another principal's. */
+export const readTree = operation(
+  'context.tree',
+  async (
+    tx,
+    { ref, agentIds, principalId }: { readonly ref: string; readonly agentIds: readonly string[] | null; readonly principalId: string | null },
+  ): Promise<{ nodes: SummaryNode[]; messageCount: number; cutSeq: number; notesTokens: number }> => {
+    const found = await tx.get(treeHead, { ref });
+    const own = found !== undefined && agentIds?.includes(found.agentId) !== false && (principalId === null || found.principalId === principalId);
+    // Looked up for strangers too, so that it takes them as long: there is no conversation with this id.
+    const nodes = await tx.all(newestNodes, { conversationId: own ? found.conversationId : -1, limit: mostNodes });
+    if (!own) return { nodes, messageCount: 0, cutSeq: 0, notesTokens: 0 };
+    return { nodes, messageCount: found.messageCount, cutSeq: Math.max(found.floor, found.cutSeq ?? 0), notesTokens: found.tokens ?? 0 };
+  },
+);
+
+export const treeOperations = [listContexts, readTree];

@@ -1,0 +1,48 @@
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { type ConversationRow, dropMessages, readConversation } from '../store.ts';
+
+const raiseFloor = query<{ id: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('conversation')
+    .set({ model_seq_floor: sql`last_seq`, reset_count: sql`reset_count + 1`, taint: sql`min(taint, 1)` })
+    .where('id', '=', p('id')),
+);
+
+/** Leaves everything that was said behind: the model sees it no more. Undefined when there is no such conversation. Part of `resetSession`. */
+export async function leaveBehind(tx: Tx, ref: string): Promise<{ readonly row: ConversationRow; readonly left: number } | undefined> {
+  const row = await readConversation(tx, ref);
+  if (row === undefined) return undefined;
+  const left = row.lastSeq - row.modelSeqFloor;
+  if (left > 0) await tx.run(raiseFloor, { id: row.id });
+  return { row, left };
+}
+
+const clear = query<{ id: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('conversation')
+    .set({ last_seq: 0, message_count: 0, model_seq_floor: 0, title: null, reset_count: sql`reset_count + 1`, taint: 0 })
+    .where('id', '=', p('id')),
+);
+
+/** Erases the messages of a conversation and what its row quotes of them; identity and usage stay. Part of `resetConversation`. */
+export async function eraseMessages(tx: Tx, ref: string): Promise<{ readonly row: ConversationRow; readonly erased: number } | undefined> {
+  const row = await readConversation(tx, ref);
+  if (row === undefined) return undefined;
+  const erased = await dropMessages(tx, row.id);
+  if (erased > 0) await tx.run(clear, { id: row.id });
+  return { row, erased };
+}
+
+const countOne = query<{ ref: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('conversation')
+    .set({ compaction_count: sql`compaction_count + 1` })
+    .where('ref', '=', p('ref')),
+);
+
+/** Books that older messages of a conversation were replaced by summaries in what the model sees. */
+export const countCompaction = operation('sessions.countCompaction', async (tx, input: { readonly ref: string }): Promise<void> => {
+  await tx.run(countOne, input);
+});
+
+export const resetOperations = [countCompaction];

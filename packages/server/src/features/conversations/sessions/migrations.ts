@@ -1,0 +1,81 @@
+import type { Migration } from '../../../kernel/db/operation.ts';
+
+export const sessionMigrations: readonly Migration[] = [
+  {
+    id: '010-conversations',
+    up: [
+      `CREATE TABLE conversation (
+        id INTEGER PRIMARY KEY,
+        ref TEXT NOT NULL UNIQUE,
+        tenant_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        last_seq INTEGER NOT NULL,
+        message_count INTEGER NOT NULL,
+        turn_count INTEGER NOT NULL,
+        step_count INTEGER NOT NULL,
+        tool_call_count INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cost_nano INTEGER NOT NULL,
+        created_at_ms INTEGER NOT NULL,
+        updated_at_ms INTEGER NOT NULL
+      )`,
+      `CREATE INDEX conversation_by_agent ON conversation (tenant_id, agent_id, updated_at_ms)`,
+      `CREATE INDEX conversation_by_key ON conversation (tenant_id, agent_id, session_key)`,
+      `CREATE TABLE message (
+        id INTEGER PRIMARY KEY,
+        conversation_id INTEGER NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        turn_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        content TEXT NOT NULL,
+        tool_json TEXT,
+        created_at_ms INTEGER NOT NULL,
+        UNIQUE (conversation_id, seq)
+      )`,
+      `CREATE TABLE session_archive (
+        id TEXT PRIMARY KEY,
+        ref TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        metadata_json TEXT NOT NULL,
+        messages_json TEXT NOT NULL,
+        archived_at_ms INTEGER NOT NULL
+      )`,
+    ],
+  },
+  { id: '014-message-attachments', up: [`ALTER TABLE message ADD COLUMN attachments_json TEXT`] },
+  {
+    id: '018-conversation-search',
+    up: [
+      `ALTER TABLE conversation ADD COLUMN title TEXT`,
+      `ALTER TABLE conversation ADD COLUMN forked_from TEXT`,
+      `ALTER TABLE conversation ADD COLUMN reset_count INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE conversation ADD COLUMN compaction_count INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE conversation ADD COLUMN model_seq_floor INTEGER NOT NULL DEFAULT 0`,
+      `UPDATE conversation SET kind = CASE WHEN session_key LIKE '%:%:%' THEN 'group' ELSE kind END,
+        title = (SELECT nullif(substr(trim(replace(replace(content, char(13), ' '), char(10), ' ')), 1, 80), '')
+          FROM message WHERE message.conversation_id = conversation.id AND message.seq = 1 AND message.role = 'user')`,
+      // Both lists are counted and walked in these alone: newest first, the id of a row at their end.
+      `DROP INDEX conversation_by_agent`,
+      `CREATE INDEX conversation_by_time ON conversation (updated_at_ms, agent_id, kind)`,
+      `CREATE INDEX conversation_by_principal ON conversation (principal_id, updated_at_ms, agent_id, kind)`,
+      `CREATE VIRTUAL TABLE message_fts USING fts5(body, part, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')`,
+      `CREATE TABLE message_index (id INTEGER PRIMARY KEY CHECK (id = 1), indexed_to INTEGER NOT NULL)`,
+      `INSERT INTO message_index (id, indexed_to) VALUES (1, 0)`,
+    ],
+  },
+  {
+    id: '061-conversation-taint',
+    up: [
+      `ALTER TABLE conversation ADD COLUMN taint INTEGER NOT NULL DEFAULT 0`,
+      // What was read before provenance was known counts as text from outside.
+      `UPDATE conversation SET taint = 2 WHERE EXISTS (SELECT 1 FROM message WHERE message.conversation_id = conversation.id
+        AND (message.attachments_json IS NOT NULL OR instr(message.content, '<<<UNTRUSTED-TEXT ') > 0))`,
+    ],
+  },
+];

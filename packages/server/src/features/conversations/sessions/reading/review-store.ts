@@ -1,0 +1,79 @@
+import { query, type Tx } from '../../../../kernel/db/operation.ts';
+import { tenantId } from '../conversation.ts';
+
+/** A conversation as a review of its contents sees it. */
+export interface ReviewedConversation {
+  readonly id: number;
+  readonly ref: string;
+  readonly principalId: string;
+  readonly sessionKey: string;
+  readonly lastSeq: number;
+}
+
+const ofAgent = query<{ agentId: string; minSeq: number }, ReviewedConversation>(({ db, p }) =>
+  db
+    .selectFrom('conversation')
+    .select(['id', 'ref', 'principal_id as principalId', 'session_key as sessionKey', 'last_seq as lastSeq'])
+    .where('tenant_id', '=', tenantId)
+    .where('agent_id', '=', p('agentId'))
+    .where('last_seq', '>=', p('minSeq'))
+    .orderBy('updated_at_ms')
+    .orderBy('id'),
+);
+
+/** All conversations of an agent that have at least `minSeq` messages, the one that rests longest first. */
+export async function conversationsOf(tx: Tx, input: { readonly agentId: string; readonly minSeq: number }): Promise<ReviewedConversation[]> {
+  return tx.all(ofAgent, input);
+}
+
+export interface ReviewedMessage {
+  readonly seq: number;
+  readonly turnId: string;
+  readonly role: 'user' | 'assistant' | 'tool';
+  /** Its beginning, when it is very long. */
+  readonly content: string;
+}
+
+/** Characters of one message; whoever reviews cuts further. */
+const maxCharacters = 20_000;
+
+const messagesBetween = query<{ conversationId: number; from: number; to: number }, ReviewedMessage>(({ db, sql, p }) =>
+  db
+    .selectFrom('message')
+    .select(['seq', 'turn_id as turnId', 'role', sql<string>`substr(content, 1, ${sql.lit(maxCharacters)})`.as('content')])
+    .where('conversation_id', '=', p('conversationId'))
+    .where('seq', '>=', p('from'))
+    .where('seq', '<=', p('to'))
+    .orderBy('seq'),
+);
+
+/** The messages at the positions `from` to `to`, oldest first. */
+export async function readReviewed(
+  tx: Tx,
+  input: { readonly conversationId: number; readonly from: number; readonly to: number },
+): Promise<ReviewedMessage[]> {
+  return tx.all(messagesBetween, input);
+}
+
+const taintOf = query<{ conversationId: number }, { taint: number }>(({ db, p }) =>
+  db.selectFrom('conversation').select('taint').where('id', '=', p('conversationId')),
+);
+
+/** Whether turns of a conversation ever read text from outside: what is said there later may repeat it. */
+export async function holdsOutsideText(tx: Tx, conversationId: number): Promise<boolean> {
+  return (await tx.get(taintOf, { conversationId }))?.taint !== 0;
+}
+
+const turnAt = query<{ ref: string; seq: number }, { turnId: string }>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
+    .select('message.turn_id as turnId')
+    .where('conversation.ref', '=', p('ref'))
+    .where('message.seq', '=', p('seq')),
+);
+
+/** Whether the message at a position is still the one of that turn: false once the conversation was cleared or deleted. */
+export async function isStillThere(tx: Tx, input: { readonly ref: string; readonly seq: number; readonly turnId: string }): Promise<boolean> {
+  return (await tx.get(turnAt, { ref: input.ref, seq: input.seq }))?.turnId === input.turnId;
+}

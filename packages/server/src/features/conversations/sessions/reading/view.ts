@@ -1,0 +1,53 @@
+import type { ConversationScope, ResultInput, StoredMessage } from '@gatehouse/contract';
+import { unfenced } from '../../../../runtime/cut-fenced.ts';
+import { decodeAttachments, decodeToolColumn } from '../../../../runtime/stored-message.ts';
+import type { MessageRow } from '../api.ts';
+import { tenantId } from '../conversation.ts';
+import type { ConversationRow } from '../store.ts';
+
+/** Stored money is in 1e-9 dollar; the wire has dollars. */
+export const dollars = (nano: number) => nano / 1e9;
+
+export const identityOf = (row: Pick<ConversationRow, 'ref' | 'sessionKey' | 'agentId'>) => ({
+  conversationRef: row.ref,
+  sessionKey: row.sessionKey,
+  agentId: row.agentId,
+});
+
+const scopeOf = ({ agentId, principalId, sessionKey }: ConversationRow): ConversationScope => ({
+  tenantId,
+  agentId,
+  partition: { kind: 'principal-key', principalId, sessionKey },
+});
+
+export function toSummary(row: ConversationRow): ResultInput<'session.list'>['sessions'][number] {
+  return {
+    ...identityOf(row),
+    conversationScope: scopeOf(row),
+    kind: row.kind,
+    ...(row.title !== null && { title: row.title }),
+    ...(row.forkedFrom !== null && { forkedFrom: row.forkedFrom }),
+    messageCount: row.messageCount,
+    totalTokens: row.inputTokens + row.outputTokens,
+    createdAt: row.createdAtMs,
+    updatedAt: row.updatedAtMs,
+  };
+}
+
+/** What was put into a conversation as the agent's words, without the marker lines that tell models what they are. */
+export const shownContent = ({ role, content }: Pick<MessageRow, 'role' | 'content'>): string => (role === 'assistant' ? unfenced(content) : content);
+
+export function toStoredMessage(row: MessageRow): StoredMessage {
+  const { toolCalls, toolCallId, toolName } = decodeToolColumn(row.toolJson);
+  return {
+    seq: row.seq,
+    turnId: row.turnId,
+    role: row.role,
+    content: shownContent(row),
+    ...(toolCalls !== undefined && { toolCalls: [...toolCalls] }),
+    ...(toolCallId !== undefined && { toolCallId }),
+    ...(toolName !== undefined && { toolName }),
+    ...(row.attachmentsJson !== null && { attachments: [...decodeAttachments(row.attachmentsJson)] }),
+    timestamp: row.createdAtMs,
+  };
+}

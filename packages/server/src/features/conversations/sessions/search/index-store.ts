@@ -1,0 +1,86 @@
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+
+/** Tokens of the column `part`, by which a search is confined inside the index. A digit at the end keeps the stemmer away; hexadecimal has no separators to forge. */
+export const part = {
+  agent: (id: string) => `a${hex(id)}0`,
+  principal: (id: string) => `p${hex(id)}0`,
+  conversation: (id: number) => `c${id}`,
+  role: (role: string) => `r${hex(role)}0`,
+  kind: (kind: string) => `k${hex(kind)}0`,
+} as const;
+
+const hex = (text: string) => Buffer.from(text).toString('hex');
+
+const indexedTo = query<object, { to: number }>(({ db }) => db.selectFrom('message_index').select('indexed_to as to'));
+
+/** Messages up to this id are in the index. */
+export async function readIndexedTo(tx: Tx): Promise<number> {
+  return (await tx.get(indexedTo, {}))?.to ?? 0;
+}
+
+const setIndexedTo = query<{ to: number }>(({ db, p }) => db.updateTable('message_index').set({ indexed_to: p('to') }));
+
+const waiting = query<{ after: number; limit: number }, { id: number; bytes: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('message')
+    .select(['id', sql<number>`octet_length(content)`.as('bytes')])
+    .where('id', '>', p('after'))
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+/** The rows never leave the database. */
+const fillIndex = query<{ after: number; to: number }>(({ db, sql, p }) =>
+  db
+    .insertInto('message_fts')
+    .columns(['rowid', 'body', 'part'])
+    .expression(
+      db
+        .selectFrom('message')
+        .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
+        .select([
+          'message.id',
+          'message.content',
+          sql`'a' || lower(hex(agent_id)) || '0 p' || lower(hex(principal_id)) || '0 c' || conversation.id || ' r' || lower(hex(role)) || '0 k' || lower(hex(kind)) || '0'`.as(
+            'part',
+          ),
+        ])
+        .where('message.id', '>', p('after'))
+        .where('message.id', '<=', p('to'))
+        .where('message.content', '<>', ''),
+    ),
+);
+
+/** Takes the next messages into the index; `more` when others wait. The bounds keep the turns that wait for their commit from waiting long. */
+export const indexMessages = operation(
+  'sessions.index',
+  async (tx, { maxRows, maxBytes }: { readonly maxRows: number; readonly maxBytes: number }): Promise<{ rows: number; more: boolean }> => {
+    const after = await readIndexedTo(tx);
+    const next = await tx.all(waiting, { after, limit: maxRows });
+    let bytes = 0;
+    const within = next.filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
+    const to = within.at(-1)?.id;
+    if (to === undefined) return { rows: 0, more: false };
+    await tx.run(fillIndex, { after, to });
+    await tx.run(setIndexedTo, { to });
+    return { rows: within.length, more: within.length < next.length || next.length === maxRows };
+  },
+);
+
+const unindex = query<{ conversationId: number }>(({ db, p }) =>
+  db.deleteFrom('message_fts').where('rowid', 'in', db.selectFrom('message').select('id').where('conversation_id', '=', p('conversationId'))),
+);
+const lowerIndexedTo = query<object>(({ db, sql }) =>
+  db.updateTable('message_index').set({ indexed_to: sql`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
+);
+
+/** Removes the messages of a conversation from the index and from their table, by `remove`. */
+export async function unindexMessages<T>(tx: Tx, conversationId: number, remove: () => Promise<T>): Promise<T> {
+  await tx.run(unindex, { conversationId });
+  const removed = await remove();
+  // The ids of the newest rows are given out again: what takes them has not been indexed.
+  await tx.run(lowerIndexedTo, {});
+  return removed;
+}
+
+export const indexOperations = [indexMessages];

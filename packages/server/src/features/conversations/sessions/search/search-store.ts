@@ -1,0 +1,157 @@
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { part, readIndexedTo } from './index-store.ts';
+import { rankTexts } from './rank.ts';
+import { makeSnippet, type Snippet } from './snippet.ts';
+import type { Reach } from '../store.ts';
+import { createFinder, type TextQuery } from './terms.ts';
+
+/** Messages that are not in the index yet and are looked through one by one. */
+export const maxScanned = 500;
+/** Matches that are counted; there may be more. */
+const maxCounted = 1_000;
+/** Newest matches whose texts are compared. */
+const maxRanked = 200;
+/** Characters that are looked through of a message that is not indexed yet, so that many long ones fit into a thread. */
+const scannedLength = 65_536;
+/** Characters of a message that decide about its rank. */
+const rankedLength = 8_192;
+
+export interface MessageSearch extends Reach {
+  readonly text: TextQuery;
+  readonly role: string | null;
+  readonly kind: string | null;
+  readonly limit: number;
+}
+
+export interface SearchHit {
+  readonly ref: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly title: string | null;
+  readonly seq: number;
+  readonly turnId: string;
+  readonly role: 'user' | 'assistant' | 'tool';
+  readonly createdAtMs: number;
+  readonly snippet: Snippet;
+  readonly score: number;
+}
+
+export interface SearchResult {
+  readonly hits: readonly SearchHit[];
+  /** Matches that were counted; `more` when there are others. */
+  readonly total: number;
+  readonly more: boolean;
+  /** More messages than are scanned wait for the index. */
+  readonly behind: boolean;
+}
+
+type Found = Omit<SearchHit, 'snippet' | 'score'> & { readonly id: number; readonly head: string };
+
+const found = [
+  'message.id',
+  'ref',
+  'session_key as sessionKey',
+  'agent_id as agentId',
+  'title',
+  'seq',
+  'turn_id as turnId',
+  'role',
+  'message.created_at_ms as createdAtMs',
+] as const;
+
+const headById = query<{ id: number }, Found>(({ db, sql, p }) =>
+  db
+    .selectFrom('message')
+    .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
+    .select([...found, sql<string>`substr(content, 1, ${sql.lit(rankedLength)})`.as('head')])
+    .where('message.id', '=', p('id')),
+);
+const contentById = query<{ id: number }, { content: string }>(({ db, p }) => db.selectFrom('message').select('content').where('id', '=', p('id')));
+
+const waitingPart = query<{ after: number }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('message')
+        .select('id')
+        .where('id', '>', p('after'))
+        .limit(maxScanned + 1)
+        .as('waiting'),
+    )
+    .select(sql<number>`count(*)`.as('count')),
+);
+
+/** The newest messages that the index does not have and the caller may see; `head` is longer than that of others. */
+function readWaiting(tx: Tx, after: number, search: MessageSearch): Promise<Found[]> {
+  return tx.build((db, sql) => {
+    let from = db
+      .selectFrom('message')
+      .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
+      .select([...found, sql<string>`substr(content, 1, ${sql.lit(scannedLength)})`.as('head')])
+      .where('message.id', '>', after);
+    if (search.principalId !== null) from = from.where('principal_id', '=', search.principalId);
+    if (search.agentIds !== null) from = from.where('agent_id', 'in', search.agentIds);
+    if (search.role !== null) from = from.where('role', '=', search.role);
+    if (search.kind !== null) from = from.where('kind', '=', search.kind);
+    return from.orderBy('message.id', 'desc').limit(maxScanned);
+  });
+}
+
+const matching = query<{ match: string }, { id: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('message_fts')
+    .select('rowid as id')
+    .where(sql<boolean>`message_fts MATCH ${p('match')}`)
+    .orderBy('rowid', 'desc')
+    .limit(maxCounted + 1),
+);
+
+/** The filters are tokens of the same index, so a search costs by what the caller may see. */
+function confine({ text, principalId, agentIds, role, kind }: MessageSearch): string {
+  const filters = [
+    ...(principalId === null ? [] : [part.principal(principalId)]),
+    ...(agentIds === null ? [] : [agentIds.map(part.agent).join(' OR ')]),
+    ...(role === null ? [] : [part.role(role)]),
+    ...(kind === null ? [] : [part.kind(kind)]),
+  ];
+  return [...filters.map((filter) => `part : (${filter})`), text.match].join(' AND ');
+}
+
+/**
+ * Full text over messages: the newest matches of the index and of what it does not have yet, best first. The costs are
+ * bounded however common a word is: a thousand matches are counted, two hundred compared.
+ */
+export const searchMessages = operation('sessions.search', async (tx, search: MessageSearch): Promise<SearchResult> => {
+  if (search.agentIds?.length === 0) return { hits: [], total: 0, more: false, behind: false };
+  const { terms } = search.text;
+  const after = await readIndexedTo(tx);
+  const waiting = (await tx.get(waitingPart, { after }))?.count ?? 0;
+  const find = createFinder(terms);
+  const hasAll = (text: string) => new Set(find(text).found.map(({ term }) => term)).size === terms.length;
+  const fresh = waiting === 0 ? [] : (await readWaiting(tx, after, search)).filter(({ head }) => hasAll(head));
+  const ids = await tx.all(matching, { match: confine(search) });
+  const rows = fresh.slice(0, maxRanked);
+  for (const { id } of ids.slice(0, maxRanked - rows.length)) {
+    const row = await tx.get(headById, { id });
+    if (row !== undefined) rows.push(row);
+  }
+  const scores = rankTexts(
+    rows.map(({ head }) => head),
+    terms,
+  );
+  const best = rows
+    .map((row, index) => ({ row, score: scores[index] ?? 0 }))
+    .toSorted((a, b) => b.score - a.score || b.row.id - a.row.id)
+    .slice(0, search.limit);
+  const hits: SearchHit[] = [];
+  for (const { row, score } of best) {
+    const { id, head, ...hit } = row;
+    // What does not stand in the head stands behind it.
+    const content = score > 0 ? head : ((await tx.get(contentById, { id }))?.content ?? '');
+    hits.push({ ...hit, snippet: makeSnippet(content, terms), score });
+  }
+  const total = fresh.length + ids.length;
+  return { hits, total: Math.min(total, maxCounted), more: total > maxCounted, behind: waiting > maxScanned };
+});
+
+export const searchOperations = [searchMessages];

@@ -1,0 +1,61 @@
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import type { Log } from '../../../kernel/log.ts';
+import type { ConversationTarget, SessionsApi } from './api.ts';
+import { type Changing, type ChangingDeps, createChanging } from './changes/changing.ts';
+import { createIndexer } from './search/indexer.ts';
+import { PendingConversations } from './reading/pending.ts';
+import { createAddressing } from './reading/reach.ts';
+import { anyTainted } from './store.ts';
+import { createReading, type ReadingDeps } from './reading/reading.ts';
+
+type SessionMethods =
+  HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork'}`>;
+
+export interface SessionsDeps extends Omit<ChangingDeps, 'addressing' | 'indexer'>, Omit<ReadingDeps, 'addressing' | 'indexer' | 'pending'> {
+  readonly log: Log;
+}
+
+export interface Sessions extends AsyncDisposable {
+  readonly api: SessionsApi;
+  readonly methods: SessionMethods;
+  readonly applyResetPolicy: Changing['applyResetPolicy'];
+  /** A turn of a conversation is accepted; what it returns is called when the turn has ended. */
+  readonly entered: (target: ConversationTarget) => () => void;
+  /** Whether turns of one of these conversations ever read text from outside. */
+  readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
+  /** To be called when messages were stored; it only remembers that. */
+  readonly noticeMessages: () => void;
+}
+
+/** Conversations: who may reach which, their messages, the search in them, and what begins them anew. */
+export function createSessions(deps: SessionsDeps): Sessions {
+  const pending = new PendingConversations(deps.clock);
+  const addressing = createAddressing({ db: deps.db, defaultAgentId: deps.agents.defaultId, pending });
+  const indexer = createIndexer(deps);
+  const reading = createReading({ ...deps, addressing, indexer, pending });
+  const changing = createChanging({ ...deps, addressing, indexer });
+
+  const api: SessionsApi = {
+    async target(address, call) {
+      if (address.conversationRef === undefined) return { ...addressing.keyOf(address, call), principalId: call.identity.principalId };
+      return api.existing(address, call);
+    },
+    async existing(address, call) {
+      const { ref, sessionKey, agentId, principalId } = await addressing.existing(address, call);
+      return { ref, sessionKey, agentId, principalId };
+    },
+    isPending: (ref) => pending.has(ref),
+    own: (agentId, call) => addressing.keyOf({ agentId }, call),
+    said: reading.said,
+  };
+
+  return {
+    api,
+    methods: { ...reading.methods, ...changing.methods },
+    applyResetPolicy: changing.applyResetPolicy,
+    entered: (target) => pending.enter(target),
+    isTainted: (refs) => deps.db.read(anyTainted, { refs }),
+    noticeMessages: indexer.notice,
+    [Symbol.asyncDispose]: () => indexer[Symbol.asyncDispose](),
+  };
+}

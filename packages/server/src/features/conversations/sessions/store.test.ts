@@ -1,0 +1,67 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { auditMigrations } from '../../../kernel/db/audit.ts';
+import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
+import { operation } from '../../../kernel/db/operation.ts';
+import { sessionMigrations } from './migrations.ts';
+import { indexMessages } from './search/index-store.ts';
+import { searchMessages } from './search/search-store.ts';
+import { addMessages, listConversations, readMessages, sessionOperations } from './store.ts';
+import { parseTextQuery } from './search/terms.ts';
+
+test('conversations of an earlier version are read as they were, go on, and can be listed and searched', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-sessions-'));
+  const earlier = sessionMigrations.filter(({ id }) => id < '014');
+  await (await openInlineDb({ dataDir, migrations: [...auditMigrations, ...earlier], operations: [] }))[Symbol.asyncDispose]();
+  const old = new DatabaseSync(join(dataDir, 'gatehouse.db'));
+  old.exec(`
+    INSERT INTO conversation VALUES (1, 'cv_1', 'default', 'default', 'root', 'dm', 'a:b', 1, 1, 1, 1, 0, 1, 1, 0, 5, 5);
+    INSERT INTO message VALUES (1, 1, 1, 'tn_1', 'user', 'hello' || char(10) || 'walrus', NULL, 5);
+    INSERT INTO conversation VALUES (2, 'cv_2', 'default', 'default', 'root', 'dm', 'a:b:c', 0, 0, 1, 1, 0, 1, 1, 0, 4, 4);
+  `);
+  old.close();
+  const add = operation('test.add', addMessages);
+  const db = await openInlineDb({
+    dataDir,
+    migrations: [...auditMigrations, ...sessionMigrations],
+    operations: [...sessionOperations, indexMessages, searchMessages, add],
+  });
+  const attachmentsJson = '[{"mediaId":"md_1","contentType":"image/png","size":3}]';
+  await db.write(add, {
+    ref: 'cv_1',
+    agentId: 'default',
+    principalId: 'root',
+    sessionKey: 'a:b',
+    turnId: 'tn_2',
+    steps: 1,
+    toolCalls: 0,
+    inputTokens: 1,
+    outputTokens: 1,
+    costNano: 0,
+    messages: [{ role: 'user', content: 'look', toolJson: null, attachmentsJson, createdAtMs: 6 }],
+    atMs: 6,
+  });
+  expect(await db.read(readMessages, { conversationId: 1, offset: 0, limit: 10 })).toMatchObject([
+    { content: 'hello\nwalrus', attachmentsJson: null },
+    { content: 'look', attachmentsJson },
+  ]);
+  const all = { principalId: null, agentIds: null, kind: 'all' as const, sinceMs: null, offset: 0, limit: 10 };
+  expect(await db.read(listConversations, all)).toMatchObject({
+    total: 2,
+    rows: [
+      { ref: 'cv_1', kind: 'dm', title: 'hello walrus', messageCount: 2, modelSeqFloor: 0 },
+      { ref: 'cv_2', kind: 'group', title: null },
+    ],
+  });
+  const text = parseTextQuery('walrus');
+  if (text === undefined) throw new Error('a query without words');
+  const search = { ...all, text, role: null, kind: null };
+  expect((await db.read(searchMessages, search)).hits).toMatchObject([{ ref: 'cv_1', seq: 1 }]);
+  expect(await db.write(indexMessages, { maxRows: 10, maxBytes: 1_000 })).toEqual({ rows: 2, more: false });
+  expect((await db.read(searchMessages, search)).hits).toMatchObject([{ ref: 'cv_1', seq: 1 }]);
+  await db[Symbol.asyncDispose]();
+  await rm(dataDir, { recursive: true });
+});

@@ -1,0 +1,411 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { holdsTaint } from '../../../runtime/fence.ts';
+import type { MessageRow, NewMessages } from './api.ts';
+import { chatKindOf, tenantId } from './conversation.ts';
+import { unindexMessages } from './search/index-store.ts';
+import { titleOf } from './reading/title.ts';
+
+export interface ConversationRow {
+  readonly id: number;
+  readonly ref: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly kind: 'dm' | 'group' | 'sub-agent' | 'v1';
+  readonly sessionKey: string;
+  readonly lastSeq: number;
+  readonly messageCount: number;
+  readonly turnCount: number;
+  readonly stepCount: number;
+  readonly toolCallCount: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costNano: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** First words of the first user message; null until there is one. */
+  readonly title: string | null;
+  /** Reference of the conversation that this one was forked from. */
+  readonly forkedFrom: string | null;
+  readonly resetCount: number;
+  readonly compactionCount: number;
+  /** Messages up to this position came before the last reset: the model sees them no more. */
+  readonly modelSeqFloor: number;
+  readonly taint: ConversationTaint;
+}
+
+/** Whether turns of a conversation had read text from outside: none, only some before the last reset, or some that the model still sees. */
+export type ConversationTaint = 0 | 1 | 2;
+
+const columns = [
+  'id',
+  'ref',
+  'agent_id as agentId',
+  'principal_id as principalId',
+  'kind',
+  'session_key as sessionKey',
+  'last_seq as lastSeq',
+  'message_count as messageCount',
+  'turn_count as turnCount',
+  'step_count as stepCount',
+  'tool_call_count as toolCallCount',
+  'input_tokens as inputTokens',
+  'output_tokens as outputTokens',
+  'cost_nano as costNano',
+  'created_at_ms as createdAtMs',
+  'updated_at_ms as updatedAtMs',
+  'title',
+  'forked_from as forkedFrom',
+  'reset_count as resetCount',
+  'compaction_count as compactionCount',
+  'model_seq_floor as modelSeqFloor',
+  'taint',
+] as const;
+
+type Growth = Omit<NewMessages, 'messages' | 'tainted'> & {
+  readonly count: number;
+  readonly kind: string;
+  readonly title: string | null;
+  readonly taint: ConversationTaint;
+};
+
+const growConversation = query<Growth, { id: number; lastSeq: number; turnCount: number }>(({ db, sql, p }) =>
+  db
+    .insertInto('conversation')
+    .values({
+      ref: p('ref'),
+      tenant_id: tenantId,
+      agent_id: p('agentId'),
+      principal_id: p('principalId'),
+      kind: p('kind'),
+      session_key: p('sessionKey'),
+      title: p('title'),
+      last_seq: p('count'),
+      message_count: p('count'),
+      turn_count: 1,
+      step_count: p('steps'),
+      tool_call_count: p('toolCalls'),
+      input_tokens: p('inputTokens'),
+      output_tokens: p('outputTokens'),
+      cost_nano: p('costNano'),
+      created_at_ms: p('atMs'),
+      updated_at_ms: p('atMs'),
+      taint: p('taint'),
+    })
+    .onConflict((conflict) =>
+      conflict.column('ref').doUpdateSet({
+        last_seq: sql`conversation.last_seq + excluded.last_seq`,
+        message_count: sql`conversation.message_count + excluded.message_count`,
+        turn_count: sql`conversation.turn_count + 1`,
+        step_count: sql`conversation.step_count + excluded.step_count`,
+        tool_call_count: sql`conversation.tool_call_count + excluded.tool_call_count`,
+        input_tokens: sql`conversation.input_tokens + excluded.input_tokens`,
+        output_tokens: sql`conversation.output_tokens + excluded.output_tokens`,
+        cost_nano: sql`conversation.cost_nano + excluded.cost_nano`,
+        updated_at_ms: sql`excluded.updated_at_ms`,
+        title: sql`coalesce(conversation.title, excluded.title)`,
+        taint: sql`max(conversation.taint, excluded.taint)`,
+      }),
+    )
+    .returning(['id', 'last_seq as lastSeq', 'turn_count as turnCount']),
+);
+
+const insertMessage = query<{
+  conversationId: number;
+  seq: number;
+  turnId: string;
+  role: string;
+  content: string;
+  toolJson: string | null;
+  attachmentsJson: string | null;
+  createdAtMs: number;
+}>(({ db, p }) =>
+  db.insertInto('message').values({
+    conversation_id: p('conversationId'),
+    seq: p('seq'),
+    turn_id: p('turnId'),
+    role: p('role'),
+    content: p('content'),
+    tool_json: p('toolJson'),
+    attachments_json: p('attachmentsJson'),
+    created_at_ms: p('createdAtMs'),
+  }),
+);
+
+/** Keys of sub-agents begin like no other; whoever makes one up only names its own conversation so. */
+export const kindOf = (sessionKey: string): 'dm' | 'group' | 'sub-agent' =>
+  sessionKey.startsWith('subagent:gateway:') ? 'sub-agent' : chatKindOf(sessionKey) === 'dm' ? 'dm' : 'group';
+
+/** Adds the messages of one turn to its conversation, which the first turn creates. Part of `commitTurn`. */
+export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
+  const count = input.messages.length;
+  const kind = kindOf(input.sessionKey);
+  const isTainted = input.tainted === true || input.messages.some((one) => one.attachmentsJson !== null || holdsTaint(one.content));
+  const taint = isTainted ? 2 : 0;
+  const conversation = await tx.get(growConversation, { ...input, count, kind, title: titleOf(input.messages[0]), taint });
+  if (conversation === undefined) throw new Error('growing a conversation returned no row');
+  const firstSeq = conversation.lastSeq - count + 1;
+  for (const [index, message] of input.messages.entries()) {
+    await tx.run(insertMessage, { conversationId: conversation.id, seq: firstSeq + index, turnId: input.turnId, ...message });
+  }
+  // Not `firstSeq`: a conversation that was cleared begins at 1 again.
+  return { created: conversation.turnCount === 1, firstSeq };
+}
+
+const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number; costNano: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('conversation')
+    .set({
+      input_tokens: sql`input_tokens + ${p('inputTokens')}`,
+      output_tokens: sql`output_tokens + ${p('outputTokens')}`,
+      cost_nano: sql`cost_nano + ${p('costNano')}`,
+    })
+    .where('ref', '=', p('ref')),
+);
+
+/** Adds what background work used to the totals of its conversation; false when there is none. Part of `bookWork` and `abortOpenTurns`. */
+export async function growUsage(
+  tx: Tx,
+  input: { readonly ref: string; readonly inputTokens: number; readonly outputTokens: number; readonly costNano: number },
+): Promise<boolean> {
+  return (await tx.run(addUsage, input)).changes > 0;
+}
+
+const byRef = query<{ ref: string }, ConversationRow>(({ db, p }) => db.selectFrom('conversation').select(columns).where('ref', '=', p('ref')));
+
+/** The row of a conversation, whoever owns it: for operations whose caller has looked at that. */
+export function readConversation(tx: Tx, ref: string): Promise<ConversationRow | undefined> {
+  return tx.get(byRef, { ref });
+}
+
+/** Whether turns of one of these conversations ever read text from outside. */
+export const anyTainted = operation('sessions.anyTainted', async (tx, { refs }: { readonly refs: readonly string[] }): Promise<boolean> => {
+  if (refs.length === 0) return false;
+  const found = await tx.build<{ id: number }>((db) =>
+    db
+      .selectFrom('conversation')
+      .select('id')
+      .where('ref', 'in', [...refs])
+      .where('taint', '>', 0)
+      .limit(1),
+  );
+  return found.length > 0;
+});
+
+type SqlTag = Parameters<Parameters<typeof query>[0]>[0]['sql'];
+
+/** A completion of `/v1` has a turn row only: it is listed with its usage, and there is nothing in it to read. */
+function v1Columns(sql: SqlTag) {
+  return [
+    sql<number>`0`.as('id'),
+    'conversation_ref as ref',
+    'agent_id as agentId',
+    'principal_id as principalId',
+    sql<string>`'v1'`.as('kind'),
+    'session_key as sessionKey',
+    sql<number>`0`.as('lastSeq'),
+    sql<number>`0`.as('messageCount'),
+    sql<number>`1`.as('turnCount'),
+    'steps as stepCount',
+    sql<number>`0`.as('toolCallCount'),
+    'input_tokens as inputTokens',
+    'output_tokens as outputTokens',
+    sql<number>`coalesce(cost_nano, 0)`.as('costNano'),
+    'started_at_ms as createdAtMs',
+    sql<number>`coalesce(ended_at_ms, started_at_ms)`.as('updatedAtMs'),
+    sql<null>`NULL`.as('title'),
+    sql<null>`NULL`.as('forkedFrom'),
+    sql<number>`0`.as('resetCount'),
+    sql<number>`0`.as('compactionCount'),
+    sql<number>`0`.as('modelSeqFloor'),
+    sql<ConversationTaint>`0`.as('taint'),
+  ] as const;
+}
+
+/** What a caller may reach; null stands for all. */
+export interface Reach {
+  readonly principalId: string | null;
+  readonly agentIds: readonly string[] | null;
+}
+
+/** Whether a conversation is one that a caller may see. */
+export const within = (row: Pick<ConversationRow, 'principalId' | 'agentId'>, { principalId, agentIds }: Reach): boolean =>
+  (principalId === null || row.principalId === principalId) && (agentIds === null || agentIds.includes(row.agentId));
+
+/** The conversation of a reference. What is out of reach is decided here, so that it costs and answers the same as what does not exist. */
+export const findConversation = operation(
+  'sessions.find',
+  async (tx, input: Reach & { readonly ref: string }): Promise<ConversationRow | undefined> => {
+    const row = await tx.get(byRef, { ref: input.ref });
+    return row !== undefined && within(row, input) ? row : undefined;
+  },
+);
+
+const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({ db, p }) =>
+  db
+    .selectFrom('conversation')
+    .select(columns)
+    .where('tenant_id', '=', tenantId)
+    .where('agent_id', '=', p('agentId'))
+    .where('session_key', '=', p('sessionKey'))
+    .limit(2),
+);
+
+/** At most two conversations of any principal with this key: enough to tell one from several. */
+export const findConversationsByKey = operation(
+  'sessions.findByKey',
+  async (tx, input: Reach & { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> =>
+    (await tx.all(byKey, { agentId: input.agentId, sessionKey: input.sessionKey })).filter((row) => within(row, input)),
+);
+
+/** Which of some conversations have a row. */
+export const storedRefs = operation('sessions.stored', async (tx, { refs }: { readonly refs: readonly string[] }): Promise<string[]> => {
+  const rows = await tx.build<{ ref: string }>((db) => db.selectFrom('conversation').select('ref').where('ref', 'in', refs));
+  return rows.map(({ ref }) => ref);
+});
+
+export interface ListFilter extends Reach {
+  readonly kind: 'all' | ConversationRow['kind'];
+  readonly sinceMs: number | null;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** A page of conversations, newest first, and how many there are; an index holds everything that is asked for. */
+export const listConversations = operation('sessions.list', async (tx, filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number }> => {
+  const select = (fields: 'rows' | 'count') =>
+    tx.build<ConversationRow & { total: number }>((db, sql) => {
+      const v1 = filter.kind === 'v1';
+      const time = v1 ? 'started_at_ms' : 'updated_at_ms';
+      const table: string = v1 ? 'turn' : 'conversation';
+      let from = db.selectFrom(table);
+      if (v1) from = from.where('origin', '=', 'v1');
+      if (filter.agentIds !== null) from = from.where('agent_id', 'in', filter.agentIds);
+      if (filter.principalId !== null) from = from.where('principal_id', '=', filter.principalId);
+      if (!v1 && filter.kind !== 'all') from = from.where('kind', '=', filter.kind);
+      if (filter.sinceMs !== null) from = from.where(time, '>=', filter.sinceMs);
+      if (fields === 'count') return from.select(sql<number>`count(*)`.as('total'));
+      const chosen = v1 ? from.select(v1Columns(sql)) : from.select(columns);
+      return chosen.orderBy(time, 'desc').orderBy('id', 'desc').limit(filter.limit).offset(filter.offset);
+    });
+  const [count] = await select('count');
+  return { rows: await select('rows'), total: count?.total ?? 0 };
+});
+
+const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .select([
+      'seq',
+      'turn_id as turnId',
+      'role',
+      'content',
+      'tool_json as toolJson',
+      'attachments_json as attachmentsJson',
+      'created_at_ms as createdAtMs',
+    ])
+    .where('conversation_id', '=', p('conversationId'))
+    .where('seq', '>=', p('from'))
+    .where('seq', '<', p('to'))
+    .orderBy('seq'),
+);
+
+/** Rows by position: `seq` has no gaps, so a page is a range of the index. */
+export const readMessages = operation(
+  'sessions.messages',
+  async (tx, input: { readonly conversationId: number; readonly offset: number; readonly limit: number }): Promise<MessageRow[]> => {
+    return tx.all(messagePage, { conversationId: input.conversationId, from: input.offset + 1, to: input.offset + 1 + input.limit });
+  },
+);
+
+const saidPage = query<
+  { conversationId: number; offset: number; limit: number },
+  { role: 'user' | 'assistant'; content: string; createdAtMs: number }
+>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .select(['role', 'content', 'created_at_ms as createdAtMs'])
+    .where('conversation_id', '=', p('conversationId'))
+    .where('role', 'in', ['user', 'assistant'])
+    .where('content', '<>', '')
+    .orderBy('seq')
+    .limit(p('limit'))
+    .offset(p('offset')),
+);
+const saidCount = query<{ conversationId: number }, { total: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('message')
+    .select(sql<number>`count(*)`.as('total'))
+    .where('conversation_id', '=', p('conversationId'))
+    .where('role', 'in', ['user', 'assistant'])
+    .where('content', '<>', ''),
+);
+
+/** A page of what was said, oldest first: neither tools nor the calls of them. */
+export const readSaid = operation(
+  'sessions.said',
+  async (tx, { conversationId, offset, limit }: { readonly conversationId: number; readonly offset: number; readonly limit: number }) => ({
+    rows: await tx.all(saidPage, { conversationId, offset, limit }),
+    total: (await tx.get(saidCount, { conversationId }))?.total ?? 0,
+  }),
+);
+
+const insertArchive = query<{
+  id: string;
+  ref: string;
+  agentId: string;
+  principalId: string;
+  sessionKey: string;
+  metadataJson: string;
+  messagesJson: string;
+  atMs: number;
+}>(({ db, p }) =>
+  db.insertInto('session_archive').values({
+    id: p('id'),
+    ref: p('ref'),
+    agent_id: p('agentId'),
+    principal_id: p('principalId'),
+    session_key: p('sessionKey'),
+    metadata_json: p('metadataJson'),
+    messages_json: p('messagesJson'),
+    archived_at_ms: p('atMs'),
+  }),
+);
+const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversation_id', '=', p('id')));
+
+/** Removes the messages of a conversation, from the index as well. Its row is as it was. */
+export async function dropMessages(tx: Tx, conversationId: number): Promise<number> {
+  return unindexMessages(tx, conversationId, async () => (await tx.run(deleteMessages, { id: conversationId })).changes);
+}
+
+const deleteRow = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));
+
+export interface Archival {
+  readonly ref: string;
+  /** What is archived where nothing was stored: its first turn ended without a word. */
+  readonly pending?: ConversationRow | undefined;
+  readonly archiveId: string;
+  readonly atMs: number;
+  readonly audit: AuditRow;
+}
+
+/** Archive, removal and audit row. Part of `deleteConversation`. */
+export async function archiveConversation(tx: Tx, input: Archival): Promise<ConversationRow> {
+  const conversation = (await tx.get(byRef, { ref: input.ref })) ?? input.pending;
+  if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
+  const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
+  await tx.run(insertArchive, {
+    ...conversation,
+    id: input.archiveId,
+    metadataJson: JSON.stringify(conversation),
+    messagesJson: JSON.stringify(messages),
+    atMs: input.atMs,
+  });
+  await dropMessages(tx, conversation.id);
+  await tx.run(deleteRow, { id: conversation.id });
+  await appendAudit(tx, input.audit);
+  return conversation;
+}
+
+export const sessionOperations = [findConversation, storedRefs, findConversationsByKey, listConversations, readMessages, readSaid, anyTainted];

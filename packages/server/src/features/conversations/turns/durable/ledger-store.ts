@@ -1,0 +1,292 @@
+import { parseJson } from '../../../../kernel/json.ts';
+import { query, type Tx } from '../../../../kernel/db/operation.ts';
+import type { ModelMessage } from '../../../../llm/model.ts';
+import type { StepRow, TurnTotals } from './ledger.ts';
+
+interface DurableRow {
+  readonly turnId: string;
+  readonly resumes: number;
+  readonly tainted: 0 | 1;
+  readonly refused: number;
+  readonly startedAtMs: number;
+  readonly steps: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costNano: number | null;
+}
+
+const insertDurable = query<{ workId: string; turnId: string }>(({ db, p }) =>
+  db.insertInto('durable_turn').values({ work_id: p('workId'), turn_id: p('turnId'), resumes: 0, first_call_id: null, tainted: 0, refused: 0 }),
+);
+
+/** A turn that survives its process. Part of `openDurableTurn`. */
+export async function addDurableTurn(tx: Tx, input: { readonly workId: string; readonly turnId: string }): Promise<void> {
+  await tx.run(insertDurable, input);
+}
+
+const byWork = query<{ workId: string }, DurableRow>(({ db, p }) =>
+  db
+    .selectFrom('durable_turn as d')
+    .innerJoin('turn as t', 't.id', 'd.turn_id')
+    .select([
+      'd.turn_id as turnId',
+      'd.resumes',
+      'd.tainted',
+      'd.refused',
+      't.started_at_ms as startedAtMs',
+      't.steps',
+      't.input_tokens as inputTokens',
+      't.output_tokens as outputTokens',
+      't.cost_nano as costNano',
+    ])
+    .where('d.work_id', '=', p('workId')),
+);
+
+const countResumes = query<{ workId: string; change: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('durable_turn')
+    .set({ resumes: sql`resumes + ${p('change')}` })
+    .where('work_id', '=', p('workId')),
+);
+
+/** A further resume of the turn, or with -1 a stop that counts as none. */
+export async function countResume(tx: Tx, input: { readonly workId: string; readonly change: 1 | -1 }): Promise<void> {
+  await tx.run(countResumes, input);
+}
+
+const setTainted = query<{ turnId: string }>(({ db, p }) => db.updateTable('durable_turn').set({ tainted: 1 }).where('turn_id', '=', p('turnId')));
+
+/** The turn has read text from outside. Part of `checkpointTurn`. */
+export async function taintTurn(tx: Tx, turnId: string): Promise<void> {
+  await tx.run(setTainted, { turnId });
+}
+
+const setRefused = query<{ turnId: string; refused: number }>(({ db, p }) =>
+  db
+    .updateTable('durable_turn')
+    .set({ refused: p('refused') })
+    .where('turn_id', '=', p('turnId')),
+);
+
+/** How many calls of the turn were not run for want of an approval. Part of `checkpointTurn`. */
+export async function keepRefused(tx: Tx, input: { readonly turnId: string; readonly refused: number }): Promise<void> {
+  await tx.run(setRefused, input);
+}
+
+const stepsOf = query<{ turnId: string }, { step: number; finished: number; messagesJson: string }>(({ db, p }) =>
+  db.selectFrom('turn_step').select(['step', 'finished', 'messages_json as messagesJson']).where('turn_id', '=', p('turnId')).orderBy('step'),
+);
+
+interface IntentRow {
+  readonly step: number;
+  readonly callId: string;
+  readonly toolName: string;
+  readonly resultJson: string | null;
+}
+
+const intentsOf = query<{ turnId: string }, IntentRow>(({ db, p }) =>
+  db
+    .selectFrom('turn_intent')
+    .select(['step', 'call_id as callId', 'tool_name as toolName', 'result_json as resultJson'])
+    .where('turn_id', '=', p('turnId'))
+    .orderBy('op_key'),
+);
+
+/** What an earlier run of a turn left. */
+export interface LeftTurn {
+  readonly turnId: string;
+  readonly resumes: number;
+  readonly startedAtMs: number;
+  /** It had read text from outside that its steps need not show. */
+  readonly isTainted: boolean;
+  /** Calls that were not run for want of an approval. */
+  readonly refused: number;
+  readonly totals: TurnTotals;
+  readonly steps: readonly StepRow[];
+  /** Whether a tool of class `once` began in any step. */
+  readonly hasActed: boolean;
+  /** Of the step that is not finished. */
+  readonly intents: readonly { readonly callId: string; readonly toolName: string; readonly result: ModelMessage | undefined }[];
+}
+
+// These columns are only ever written by `keepStep` and `closeIntent`.
+const toMessages = (json: string) => parseJson(json) as readonly ModelMessage[];
+const toMessage = (json: string) => parseJson(json) as ModelMessage;
+
+/** The turn of a piece of work, with all that it did; undefined when none was begun. */
+export async function findDurableTurn(tx: Tx, workId: string): Promise<LeftTurn | undefined> {
+  const row = await tx.get(byWork, { workId });
+  if (row === undefined) return undefined;
+  const { turnId, resumes, startedAtMs, tainted, refused, ...totals } = row;
+  const steps = await tx.all(stepsOf, { turnId });
+  const intents = await tx.all(intentsOf, { turnId });
+  const isFinished = new Set(steps.filter(({ finished }) => finished === 1).map(({ step }) => step));
+  return {
+    turnId,
+    resumes,
+    startedAtMs,
+    isTainted: tainted === 1,
+    refused,
+    totals,
+    hasActed: intents.length > 0,
+    steps: steps.map(({ step, finished, messagesJson }) => ({ step, finished: finished === 1, messages: toMessages(messagesJson) })),
+    intents: intents
+      .filter(({ step }) => !isFinished.has(step))
+      .map(({ callId, toolName, resultJson }) => ({ callId, toolName, result: resultJson === null ? undefined : toMessage(resultJson) })),
+  };
+}
+
+const upsertStep = query<{ turnId: string; step: number; finished: number; messagesJson: string }>(({ db, sql, p }) =>
+  db
+    .insertInto('turn_step')
+    .values({ turn_id: p('turnId'), step: p('step'), finished: p('finished'), messages_json: p('messagesJson') })
+    .onConflict((conflict) =>
+      conflict.columns(['turn_id', 'step']).doUpdateSet({ finished: sql`excluded.finished`, messages_json: sql`excluded.messages_json` }),
+    ),
+);
+
+/** A step that began, with the answer alone, or that is finished. Part of `checkpointTurn`. */
+export async function keepStep(tx: Tx, turnId: string, { step, finished, messages }: StepRow): Promise<void> {
+  await tx.run(upsertStep, { turnId, step, finished: finished ? 1 : 0, messagesJson: JSON.stringify(messages) });
+}
+
+interface NewIntent {
+  readonly opKey: string;
+  readonly turnId: string;
+  readonly step: number;
+  readonly callId: string;
+  readonly toolName: string;
+}
+
+const insertIntent = query<NewIntent>(({ db, p }) =>
+  db
+    .insertInto('turn_intent')
+    .values({ op_key: p('opKey'), turn_id: p('turnId'), step: p('step'), call_id: p('callId'), tool_name: p('toolName'), result_json: null }),
+);
+
+/** What is about to be done once. Part of `checkpointTurn`. */
+export async function openIntent(tx: Tx, intent: NewIntent): Promise<void> {
+  await tx.run(insertIntent, intent);
+}
+
+const setResult = query<{ opKey: string; resultJson: string }>(({ db, p }) =>
+  db
+    .updateTable('turn_intent')
+    .set({ result_json: p('resultJson') })
+    .where('op_key', '=', p('opKey')),
+);
+
+/** What came of it. Part of `checkpointTurn`. */
+export async function closeIntent(tx: Tx, { opKey, result }: { readonly opKey: string; readonly result: ModelMessage }): Promise<void> {
+  await tx.run(setResult, { opKey, resultJson: JSON.stringify(result) });
+}
+
+const setTotals = query<TurnTotals & { turnId: string }>(({ db, p }) =>
+  db
+    .updateTable('turn')
+    .set({
+      steps: p('steps'),
+      input_tokens: p('inputTokens'),
+      output_tokens: p('outputTokens'),
+      cost_nano: p('costNano'),
+      reserved_nano: null,
+    })
+    .where('id', '=', p('turnId')),
+);
+
+/** What the turn used so far is booked, and nothing is held. Part of `checkpointTurn`. */
+export async function keepTotals(tx: Tx, turnId: string, { steps, inputTokens, outputTokens, costNano }: TurnTotals): Promise<void> {
+  await tx.run(setTotals, { turnId, steps, inputTokens, outputTokens, costNano });
+}
+
+const lastCallId = query<Record<string, never>, { id: number | null }>(({ db, sql }) =>
+  db.selectFrom('model_call').select(sql<number | null>`max(id)`.as('id')),
+);
+
+const setFirstCall = query<{ turnId: string; callId: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('durable_turn')
+    .set({ first_call_id: sql`coalesce(first_call_id, ${p('callId')})` })
+    .where('turn_id', '=', p('turnId')),
+);
+
+/** Remembers where the calls of the turn begin; to be called before the first are booked. Part of `checkpointTurn`. */
+export async function markFirstCall(tx: Tx, turnId: string): Promise<void> {
+  const last = await tx.get(lastCallId, {});
+  await tx.run(setFirstCall, { turnId, callId: (last?.id ?? 0) + 1 });
+}
+
+const unlinked = query<{ turnId: string }, { inputTokens: number; outputTokens: number; costNano: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('model_call')
+    .select([
+      sql<number>`coalesce(sum(input_tokens), 0)`.as('inputTokens'),
+      sql<number>`coalesce(sum(output_tokens), 0)`.as('outputTokens'),
+      sql<number>`coalesce(sum(cost_nano), 0)`.as('costNano'),
+    ])
+    .where(sql<boolean>`id >= (select first_call_id from durable_turn where turn_id = ${p('turnId')})`)
+    .where('turn_id', '=', p('turnId'))
+    .where('conversation_ref', 'is', null),
+);
+
+const link = query<{ turnId: string; conversationRef: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('model_call')
+    .set({ conversation_ref: p('conversationRef') })
+    .where(sql<boolean>`id >= (select first_call_id from durable_turn where turn_id = ${p('turnId')})`)
+    .where('turn_id', '=', p('turnId'))
+    .where('conversation_ref', 'is', null),
+);
+
+/** Calls that were booked before their conversation had a row become its own; gives what its totals grow by. Part of `commitDurableTurn`. */
+export async function linkCalls(tx: Tx, input: { readonly turnId: string; readonly conversationRef: string }) {
+  const sums = await tx.get(unlinked, { turnId: input.turnId });
+  await tx.run(link, input);
+  return sums ?? { inputTokens: 0, outputTokens: 0, costNano: 0 };
+}
+
+const dropSteps = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turn_step').where('turn_id', '=', p('turnId')));
+const dropIntents = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turn_intent').where('turn_id', '=', p('turnId')));
+const dropDurable = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('durable_turn').where('turn_id', '=', p('turnId')));
+
+/** The turn has ended: its row and its messages say all. Part of `commitDurableTurn`. */
+export async function dropLedger(tx: Tx, turnId: string): Promise<void> {
+  await tx.run(dropSteps, { turnId });
+  await tx.run(dropIntents, { turnId });
+  await tx.run(dropDurable, { turnId });
+}
+
+const workOfTurn = query<{ turnId: string }, { workId: string }>(({ db, p }) =>
+  db.selectFrom('durable_turn').select('work_id as workId').where('turn_id', '=', p('turnId')),
+);
+
+/** The piece of work that a turn belongs to; undefined for turns bound to a request. Part of `abortOpenTurns`. */
+export async function workOf(tx: Tx, turnId: string): Promise<string | undefined> {
+  return (await tx.get(workOfTurn, { turnId }))?.workId;
+}
+
+const addLost = query<{ turnId: string; costNano: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('turn')
+    .set({ cost_nano: sql`cost_nano + ${p('costNano')}`, reserved_nano: null })
+    .where('id', '=', p('turnId')),
+);
+
+/** What a crashed run of the turn held is spent. Part of `abortOpenTurns`. */
+export async function addLostCost(tx: Tx, input: { readonly turnId: string; readonly costNano: number }): Promise<void> {
+  await tx.run(addLost, input);
+}
+
+const abandon = query<{ turnId: string; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('turn')
+    .set({ state: 'aborted', finish_reason: 'aborted', failure_kind: 'aborted', reserved_nano: null, ended_at_ms: p('atMs') })
+    .where('id', '=', p('turnId'))
+    .where('ended_at_ms', 'is', null),
+);
+
+/** The turn of work that was cancelled ends with it; what its owner still has to book comes by itself. */
+export async function abandonTurn(tx: Tx, input: { readonly turnId: string; readonly atMs: number }): Promise<void> {
+  await tx.run(abandon, input);
+  await dropLedger(tx, input.turnId);
+}

@@ -1,0 +1,103 @@
+import type { OperationType } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Identity } from '../../../kernel/call-context.ts';
+import type { ModelInfo } from '../../../llm/model.ts';
+import type { Models } from '../../../llm/models.ts';
+import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
+
+const agentPrefix = 'agent/';
+
+/** Keys are names, or beginnings of names before a `*`; values are what `model` may be. */
+export type ModelAliases = Readonly<Record<string, string>>;
+
+interface Target {
+  readonly agentId: string;
+  readonly model?: ModelInfo;
+}
+
+/**
+ * What `model` of a `/v1` request means (decisions §3), in this order: a listed `provider/model`, an agent id (also
+ * `agent/<id>`), a bare model id in the default agent's provider, then in catalog order. A model goes to the default agent.
+ * Of the aliases, which only stand in for names that mean nothing else, the longest that fits counts. `allowed` are the only
+ * agents that the token may use.
+ */
+export function resolveTarget(
+  aliases: ModelAliases,
+  name: string,
+  agents: AgentsApi,
+  models: Models,
+  allowed: readonly string[] | undefined,
+): Target {
+  const target = findTarget(name, agents, models) ?? findAliased(aliases, name, agents, models);
+  // What a token may not use does not exist for it: the list of models does not show it either.
+  if (target === undefined || (allowed !== undefined && !allowed.includes(target.agentId)))
+    throw new AppError('not_found', `Model not found: ${name}`, { param: 'model' });
+  return target;
+}
+
+function findAlias(aliases: ModelAliases, name: string): string | undefined {
+  const exact = Object.hasOwn(aliases, name) ? aliases[name] : undefined;
+  if (exact !== undefined) return exact;
+  const [longest] = Object.keys(aliases)
+    .filter((key) => key.endsWith('*') && name.startsWith(key.slice(0, -1)))
+    .toSorted((a, b) => b.length - a.length);
+  return longest === undefined ? undefined : aliases[longest];
+}
+
+function findAliased(aliases: ModelAliases, name: string, agents: AgentsApi, models: Models): Target | undefined {
+  const alias = findAlias(aliases, name);
+  return alias === undefined ? undefined : findTarget(alias, agents, models);
+}
+
+function findTarget(name: string, agents: AgentsApi, models: Models): Target | undefined {
+  const preferred = agents.find(agents.defaultId)?.config.model;
+  const model = models.resolve(name, preferred === undefined ? undefined : models.resolve(preferred)?.provider);
+  // A bare id may contain slashes too, and may look like an agent's: only the full name comes before the agents.
+  if (model !== undefined && name === `${model.provider}/${model.modelId}`) return { agentId: agents.defaultId, model };
+  const agentId = name.startsWith(agentPrefix) ? name.slice(agentPrefix.length) : name;
+  if (agents.find(agentId) !== undefined) return { agentId };
+  return model === undefined ? undefined : { agentId: agents.defaultId, model };
+}
+
+/** The agent of calls that name none: the default one, or the first that the token is bound to. */
+export function defaultAgentOf({ defaultId }: AgentsApi, { agents: allowed }: Identity): string {
+  return allowed === undefined || allowed.includes(defaultId) ? defaultId : (allowed[0] ?? defaultId);
+}
+
+/** The models of a turn: the one asked for or the agent's own, then its fallbacks; a name that is in no catalog is passed over. */
+export function modelsFor(agent: Agent, models: Models, wanted?: ModelInfo): readonly ModelInfo[] {
+  const primary = wanted ?? primaryModel(agent, models);
+  const fallbacks = agent.config.fallbackModels.map((name) => models.resolve(name)).filter((model) => model !== undefined && model !== primary);
+  return [primary, ...fallbacks.filter((model) => model !== undefined)];
+}
+
+/** The model that an agent talks with: `operationModels.interactive` where it is set, else `model`, else the default of all. */
+export function primaryModel(agent: Agent, models: Models): ModelInfo {
+  const { model: own, operationModels } = agent.config;
+  const name = operationModels.interactive?.model;
+  if (name === undefined) return ownModel(agent, models);
+  const provider = (own === undefined ? models.defaultModel() : models.resolve(own))?.provider;
+  return models.resolve(name, provider) ?? unknownModel(agent, name);
+}
+
+/** The model of an agent for what `operationModels` does not name: `model`, else the default of all. */
+export function ownModel(agent: Agent, models: Models): ModelInfo {
+  const name = agent.config.model;
+  if (name === undefined) return models.defaultModel();
+  return models.resolve(name) ?? unknownModel(agent, name);
+}
+
+/** The models of a turn that nobody is reading: the one that it names, that of its operation, or the agent's own. */
+export function modelsForOperation(
+  agent: Agent,
+  models: Models,
+  { model, operation }: { readonly model?: string | undefined; readonly operation: OperationType },
+): readonly ModelInfo[] {
+  const name = model ?? agent.config.operationModels[operation]?.model;
+  if (name === undefined) return modelsFor(agent, models, ownModel(agent, models));
+  return modelsFor(agent, models, models.resolve(name, ownModel(agent, models).provider) ?? unknownModel(agent, name));
+}
+
+function unknownModel({ id }: Agent, name: string): never {
+  throw new AppError('precondition_failed', `Agent ${id} uses model ${name}, which no configured provider has`);
+}

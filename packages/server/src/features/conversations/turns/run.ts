@@ -1,0 +1,305 @@
+import type { AgentConfig, TurnOrigin } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { CallingTurn } from '../../../kernel/call-context.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import type { EventBus } from '../../../kernel/event-bus.ts';
+import { newId } from '../../../kernel/ids.ts';
+import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../../llm/model.ts';
+import type { BackgroundRights } from '../../../runtime/background.ts';
+import { isTainted } from '../../../runtime/taint.ts';
+import type { Tool } from '../../../runtime/tool.ts';
+import { authorityOf } from '../../../runtime/tool-policy.ts';
+import type { RunTurn, TurnInput, TurnResult, TurnSink } from '../../../runtime/turn.ts';
+import type { Agent } from '../../agents/agents/api.ts';
+import type { TurnAutonomy } from '../../delegation/autonomy/api.ts';
+import type { BackgroundApi } from '../../environment/background/api.ts';
+import type { ReserveStore, TurnBudget } from '../../access/budgets/api.ts';
+import type { Recalled, RecallApi } from '../../knowledge/memory/api.ts';
+import type { ConversationTarget } from '../sessions/api.ts';
+import type { InjectedSkills, SkillsApi } from '../../knowledge/skills/api.ts';
+import type { Alongside, AlongsideRows, DurableTurn, TurnOutcome } from './api.ts';
+import { type Admissions, type Admitted, createAdmissions, isMeant, type StopScope } from './admission.ts';
+import { createAnnouncer } from './announce.ts';
+import type { DurableRun } from './durable/durable.ts';
+import { type Question, toCommit, toOutcome, type TurnStart } from './durable/commit.ts';
+import { OpenRow } from './durable/open-row.ts';
+import { putInFront } from './messages/in-front.ts';
+import type { TurnCommit, TurnOpening } from './store.ts';
+
+export interface RunDeps {
+  readonly memory: Pick<RecallApi, 'attribute'>;
+  readonly skills: Pick<SkillsApi, 'ended'>;
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly runTurn: RunTurn;
+  readonly openTurn: Operation<TurnOpening, void>;
+  readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
+  readonly background: Pick<BackgroundApi, 'told' | 'release'>;
+  readonly autonomy: TurnAutonomy;
+  /** The caps that a turn of the agent is held against. */
+  readonly budgetOf: (agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }) => TurnBudget;
+}
+
+/** A turn with everything decided: what is left is to run it and to write it down. */
+export interface Run {
+  readonly target: ConversationTarget;
+  readonly agent: Agent;
+  readonly origin: TurnOrigin;
+  readonly models: readonly ModelInfo[];
+  readonly tools: readonly Tool[];
+  readonly system: readonly string[];
+  /** Earlier messages, and those that the request brought. */
+  readonly history: readonly ModelMessage[];
+  readonly brought: readonly ModelMessage[];
+  /** History and brought messages are sent whole or not at all. */
+  readonly whole?: boolean | undefined;
+  readonly question: Question;
+  /** What is remembered about the question: sent in front of it, never kept. */
+  readonly remembered?: Recalled | undefined;
+  /** Skills that fit the question, or that it calls: likewise. */
+  readonly skills?: InjectedSkills | undefined;
+  /** Whether the question and what the turn adds are kept. */
+  readonly kept: boolean;
+  readonly temperature?: number | undefined;
+  readonly maxTokens?: number | undefined;
+  readonly clientTools?: readonly ToolSpec[] | undefined;
+  readonly options?: ModelOptions | undefined;
+  readonly alongside?: Alongside | undefined;
+  /** Of a kept turn: what it may do in the background, and by whose rights it acts. */
+  readonly background?: BackgroundRights | undefined;
+  /** Of a kept turn: earlier ones had read text from outside. */
+  readonly taintedBefore?: boolean | undefined;
+  /** Of a turn that survives its process; it decides itself what is kept. */
+  readonly durable?: DurableRun | undefined;
+}
+
+/** A turn that runs, and stands at the root of what it sets going. */
+export interface RootTurn {
+  readonly rootRunId: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly conversationRef: string;
+  readonly origin: TurnOrigin;
+  readonly startedAtMs: number;
+}
+
+export interface Runs extends Pick<Admissions, 'admit'> {
+  /** Runs one turn, commits it and announces it; the caller holds the conversation's lane. Rejects when its token was revoked meanwhile. */
+  run(turn: Run, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome>;
+  running(): number;
+  /** A turn that stands at the root of what it set going, while it runs. */
+  rootTurn(rootRunId: string): RootTurn | undefined;
+  /** The turns that run and are no sub-agent's, the newest first. */
+  rootTurns(): readonly RootTurn[];
+  /** Aborts the turns of a root that are no sub-agent's: those are ended by whoever runs them, after their ends are committed. */
+  abortRoot(rootRunId: string, reason: AppError): void;
+  /**
+   * Aborts the turns that wait or run within `scope`. Turns of sub-agents that act for a token are left to the kill of their roots,
+   * which are returned.
+   */
+  stop(scope: StopScope, reason: AppError): readonly string[];
+  /** Aborts what still waits or runs; used when the time to drain is over. */
+  abortAll(): void;
+}
+
+export function createRuns(deps: RunDeps): Runs {
+  const admissions = createAdmissions();
+  const announce = createAnnouncer(deps);
+  let count = 0;
+
+  async function run(turn: Run, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
+    const { target, agent, origin, alongside, durable } = turn;
+    const { call, controller } = admitted;
+    const turnId = durable?.start.id ?? newId('tn');
+    const startedAtMs = durable?.start.startedAtMs ?? deps.clock.now();
+    const calling = callingTurn(turn, turnId);
+    admitted.running = { turn, calling, startedAtMs };
+    count += 1;
+    try {
+      const beginning = deps.autonomy.begin(calling);
+      if (beginning !== undefined) await beginning;
+      const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId: call.traceId, origin };
+      if (durable?.isResumed !== true)
+        announce.received(about, target.principalId, turn.question.text, origin === 'background' ? origin : call.identity.principalId, startedAtMs);
+      const start: TurnStart = {
+        id: turnId,
+        conversationRef: target.ref,
+        sessionKey: target.sessionKey,
+        agentId: agent.id,
+        principalId: target.principalId,
+        origin,
+        traceId: call.traceId,
+        startedAtMs,
+      };
+      const row = new OpenRow(deps, start, alongside);
+      const { remembered } = turn;
+      const recalled = remembered === undefined ? turn.brought : putInFront(turn.brought, remembered.text);
+      const sent = turn.skills === undefined ? recalled : putInFront(recalled, turn.skills.text);
+      const input: TurnInput = {
+        turnId,
+        traceId: call.traceId,
+        agentId: agent.id,
+        agent: configOf(agent.config, durable?.turn),
+        origin,
+        models: turn.models,
+        system: turn.system,
+        messages: turn.history.length === 0 ? sent : [...turn.history, ...sent],
+        ...(turn.whole === true && { whole: [...turn.history, ...turn.brought] }),
+        tools: turn.tools,
+        taintedBefore: turn.taintedBefore === true || durable?.isTainted === true,
+        workspaceDir: agent.workspaceDir,
+        conversationRef: target.ref,
+        sessionKey: target.sessionKey,
+        principalId: target.principalId,
+        call: {
+          ...call,
+          agentCaller: { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, turn: calling },
+        },
+        signal: controller.signal,
+        abort: (reason) => controller.abort(reason),
+        ...(durable === undefined
+          ? { beforeOnce: (told: readonly string[]) => row.beforeOnce(told) }
+          : {
+              ledger: durable.ledger,
+              operation: durable.turn.operation,
+              ...(durable.turn.authority !== undefined && { authority: durable.turn.authority }),
+              ...(durable.turn.steering !== undefined && { steering: durable.turn.steering }),
+            }),
+        budget: deps.autonomy.capped(deps.budgetOf(agent.id, durable?.ledger ?? row, durable?.used), calling),
+        ...(turn.background !== undefined && { background: turn.background }),
+        ...(turn.temperature !== undefined && { temperature: turn.temperature }),
+        ...(turn.maxTokens !== undefined && { maxTokens: turn.maxTokens }),
+        ...(turn.clientTools !== undefined && { clientTools: turn.clientTools }),
+        ...(turn.options !== undefined && { options: turn.options }),
+      };
+      // Another process may find other memories and other notes in front of the same question.
+      if (durable !== undefined && isTainted(sent, input)) durable.ledger.taint();
+      const left = durable?.resultOfLeft(turn.models);
+      const result = left ?? withReason(await deps.runTurn(input, announce.streaming(sink, about, target.principalId)), admitted.stoppedBy);
+      const outcome = durable === undefined ? toOutcome(start, result) : durable.outcomeOf(result);
+      const stored =
+        durable === undefined
+          ? await commitBound(turn, start, result, outcome)
+          : await durable.commit(result, outcome, turn.question, controller.signal);
+      if (stored === undefined) return outcome;
+      const { created } = stored;
+      if ('waits' in stored) {
+        announce.used(result.calls, about, target.principalId);
+        return outcome;
+      }
+      deps.skills.ended({ agentId: agent.id, turnId, principalId: target.principalId, injected: turn.skills }, result);
+      if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
+      announce.used(result.calls, about, target.principalId);
+      announce.ended(about, target, result, created);
+      // Whatever it came to is not for a caller whose token is gone.
+      if (durable === undefined && admitted.stoppedBy?.code === 'unauthenticated') throw admitted.stoppedBy;
+      return outcome;
+    } finally {
+      admitted.running = undefined;
+      count -= 1;
+      deps.autonomy.end(calling);
+    }
+  }
+
+  function commitBound(turn: Run, start: TurnStart, result: TurnResult, outcome: TurnOutcome): Promise<{ readonly created: boolean }> {
+    const commit = toCommit(start, result, deps.clock.now(), turn.kept ? turn.question : undefined);
+    const rows = withTold(turn.alongside?.ended?.(outcome, result.messages, turn.brought), result.told);
+    return committed(rows === undefined ? commit : { ...commit, alongside: rows }, result.told);
+  }
+
+  /** What the turn was told of the background counts as told with the turn, or not at all. */
+  async function committed(commit: TurnCommit, told: readonly string[] | undefined): Promise<{ readonly created: boolean }> {
+    if (told === undefined) return deps.db.write(deps.commitTurn, commit);
+    try {
+      const stored = await deps.db.write(deps.commitTurn, commit);
+      deps.background.told(told);
+      return stored;
+    } catch (error) {
+      deps.background.release(told);
+      throw error;
+    }
+  }
+
+  const rootTurns = (): readonly RootTurn[] =>
+    admissions
+      .members()
+      .flatMap(({ running }) => {
+        if (running === undefined || running.calling.run !== undefined) return [];
+        const { turn, calling, startedAtMs } = running;
+        const { target, agent, origin } = turn;
+        return [
+          { rootRunId: calling.rootRunId, agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, origin, startedAtMs },
+        ];
+      })
+      .toSorted((a, b) => b.startedAtMs - a.startedAtMs);
+
+  const ofRoot = (rootRunId: string) =>
+    admissions.members().filter(({ running }) => running?.calling.rootRunId === rootRunId && running.calling.run === undefined);
+
+  return {
+    admit: admissions.admit,
+    run,
+    running: () => count,
+    rootTurn: (rootRunId) => rootTurns().find((turn) => turn.rootRunId === rootRunId),
+    rootTurns,
+    abortRoot(rootRunId, reason) {
+      for (const admitted of ofRoot(rootRunId)) admissions.stop(admitted, reason);
+    },
+    stop(scope, reason) {
+      const roots = new Set<string>();
+      for (const admitted of admissions.members()) {
+        if (!isMeant(admitted, scope)) continue;
+        const calling = admitted.running?.calling;
+        if ('tokenId' in scope && calling?.run !== undefined) roots.add(calling.rootRunId);
+        else admissions.stop(admitted, reason);
+      }
+      return [...roots];
+    },
+    abortAll() {
+      for (const admitted of admissions.members()) admissions.stop(admitted, new AppError('unavailable', 'The daemon is stopping'));
+    },
+  };
+}
+
+/** A turn that was stopped says by what. */
+function withReason(result: TurnResult, stoppedBy: AppError | undefined): TurnResult {
+  const { finishReason, failure } = result;
+  return stoppedBy === undefined || finishReason !== 'aborted' || failure === undefined
+    ? result
+    : { ...result, failure: { ...failure, message: stoppedBy.message } };
+}
+
+function callingTurn({ target, origin, background, durable }: Run, turnId: string): CallingTurn {
+  const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run, authority, toolPolicy, toolBounds } = durable?.turn ?? {};
+  const by = authorityOf({ origin, ...(background !== undefined && { background }), ...(authority !== undefined && { authority }) });
+  const policies = [...(toolPolicy === undefined ? [] : [toolPolicy]), ...(toolBounds?.policies ?? [])];
+  return {
+    turnId,
+    origin: by,
+    sessionKey: target.sessionKey,
+    rootRunId,
+    ...(run !== undefined && { run }),
+    ...((policies.length > 0 || toolBounds !== undefined) && { toolBounds: { policies, agents: toolBounds?.agents ?? [] } }),
+  };
+}
+
+function withTold(rows: AlongsideRows | undefined, told: readonly string[] | undefined): AlongsideRows | undefined {
+  return told === undefined ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...told], state: 'told' } };
+}
+
+/** Applies the overrides of the operation and of the work item. Returns the same object when nothing changes, because caches are keyed by it. */
+function configOf(config: AgentConfig, work: Partial<DurableTurn> = {}): AgentConfig {
+  const { operation = 'interactive', timeoutMs, cacheRetention, maxSteps } = work;
+  const modelTimeoutMs = config.operationModels[operation]?.timeoutMs;
+  if ([modelTimeoutMs, timeoutMs, cacheRetention, maxSteps].every((wish) => wish === undefined)) return config;
+  return {
+    ...config,
+    ...(modelTimeoutMs !== undefined && { modelTimeoutMs }),
+    ...(timeoutMs !== undefined && { turnTimeoutMs: timeoutMs }),
+    ...(cacheRetention !== undefined && { cacheRetention }),
+    ...(maxSteps !== undefined && { maxSteps }),
+  };
+}

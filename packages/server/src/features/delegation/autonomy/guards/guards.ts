@@ -1,0 +1,137 @@
+import type { Capability } from '@gatehouse/contract';
+import { AppError } from '../../../../kernel/app-error.ts';
+import type { AgentCaller, CallContext } from '../../../../kernel/call-context.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { EventBus } from '../../../../kernel/event-bus.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import { announceAudit, writeAudit } from '../../../../kernel/audit.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { Agent } from '../../../agents/agents/api.ts';
+import type { Standing } from '../api.ts';
+import type { AutonomyConfig } from '../config.ts';
+import type { LiveRoots } from '../roots/live-roots.ts';
+import { Quotas } from './quotas.ts';
+
+export interface GuardDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: AutonomyConfig;
+  readonly roots: LiveRoots;
+  readonly standing: (agent: Agent, caller: AgentCaller | undefined) => Standing;
+}
+
+/** What a decision about a capability was about; content-free. */
+export interface Decision {
+  readonly capability: Capability;
+  readonly agentId: string;
+  readonly call: CallContext;
+  readonly tool?: string;
+  readonly reason?: string;
+}
+
+/** Decides about what agents want to set going, within their quotas, and puts it on the record. */
+export class Guards {
+  readonly #deps: GuardDeps;
+  readonly #spawns: Quotas;
+  readonly #messages: Quotas;
+  readonly #outward: Quotas;
+
+  constructor(deps: GuardDeps) {
+    this.#deps = deps;
+    const { spawn, message, outward } = deps.config.guards;
+    const monotonic = () => deps.clock.monotonic();
+    this.#spawns = new Quotas({ limit: spawn.perMinute, windowMs: 60_000 }, monotonic);
+    this.#messages = new Quotas({ limit: message.perHour, windowMs: 3_600_000 }, monotonic);
+    this.#outward = new Quotas({ limit: outward.perHour, windowMs: 3_600_000 }, monotonic);
+  }
+
+  /** Throws `denied` or `rate_limited`. */
+  admit(capability: Capability, agent: Agent, call: CallContext): void {
+    const caller = call.agentCaller;
+    if (!this.#deps.standing(agent, caller).caps.has(capability)) {
+      this.deny({ capability, agentId: agent.id, call, reason: 'standing' });
+      throw new AppError('denied', `Capability denied: ${capability}`);
+    }
+    const root = caller?.turn?.rootRunId ?? agent.id;
+    const over = this.#deps.roots.refusal(root, { tokens: 1, nano: 1 });
+    if (over !== undefined) {
+      this.deny({ capability, agentId: agent.id, call, reason: 'budget' });
+      throw new AppError('rate_limited', over.message, { retryAfterMs: 60_000 });
+    }
+    const retryAfterMs = this.#take(capability, root, agent.id);
+    if (retryAfterMs === undefined) return;
+    this.deny({ capability, agentId: agent.id, call, reason: 'guard' });
+    throw new AppError('rate_limited', `Too much was begun for ${capability}; try again later`, { retryAfterMs });
+  }
+
+  /** Counts a call outward; false when the agent made too many. */
+  takeOutward(agentId: string): boolean {
+    return this.#outward.take(agentId) === undefined;
+  }
+
+  allow(decision: Decision): void {
+    this.#emit(decision, 'allow');
+  }
+
+  /** Also a row: the refusal itself waits for nothing. */
+  deny(decision: Decision): void {
+    this.#emit(decision, 'deny');
+    const { db, bus, clock, log } = this.#deps;
+    const { capability, agentId, call, tool, reason } = decision;
+    const row = {
+      id: newId('au'),
+      atMs: clock.now(),
+      principalId: call.identity.principalId,
+      action: 'capability.denied',
+      classification: 'security' as const,
+      outcome: 'denied' as const,
+      target: call.agentCaller?.turn?.rootRunId,
+      metadata: { capability, agentId, ...(tool !== undefined && { tool }), ...(reason !== undefined && { reason }) },
+      traceId: call.traceId,
+    };
+    void db.write(writeAudit, row).then(
+      () => announceAudit(bus, row),
+      (error: unknown) => log.error({ err: error }, 'A denial could not be written down'),
+    );
+  }
+
+  /** Figures of this moment. */
+  shown(agent: Agent, { agentCaller }: CallContext) {
+    const { profile, caps } = this.#deps.standing(agent, agentCaller);
+    const rootRunId = agentCaller?.turn?.rootRunId;
+    return {
+      profile,
+      caps: [...caps],
+      ...(rootRunId !== undefined && { rootRunId }),
+      budget: this.#deps.roots.left(rootRunId),
+      spawns: { perMinuteRemaining: this.#spawns.remaining(rootRunId ?? agent.id) },
+      messages: { perHourRemaining: this.#messages.remaining(agent.id) },
+      outwardQuota: { perHourRemaining: this.#outward.remaining(agent.id) },
+    };
+  }
+
+  #take(capability: Capability, root: string, agentId: string): number | undefined {
+    if (capability === 'orch:spawn' || capability === 'orch:graph') return this.#spawns.take(root);
+    if (capability === 'orch:message') return this.#messages.take(agentId);
+    return undefined;
+  }
+
+  #emit({ capability, agentId, call, tool, reason }: Decision, decision: 'allow' | 'deny'): void {
+    const { bus, clock } = this.#deps;
+    const turn = call.agentCaller?.turn;
+    if (turn === undefined || !bus.wants('capability:audited')) return;
+    bus.emit('capability:audited', {
+      agentId,
+      capability,
+      rootRunId: turn.rootRunId,
+      decision,
+      ...(tool !== undefined && { tool }),
+      ...(reason !== undefined && { reason }),
+      ...(turn.run !== undefined && { runId: turn.run.runId, leaseId: turn.run.leaseId }),
+      timestamp: clock.now(),
+    });
+  }
+}

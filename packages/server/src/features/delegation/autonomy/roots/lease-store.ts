@@ -1,0 +1,77 @@
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import type { HeldLease } from '../api.ts';
+
+/** As a row holds it: `caps` joined by commas. */
+export interface LeaseRow extends Omit<HeldLease, 'caps'> {
+  readonly caps: string;
+}
+
+const columns = [
+  'lease.id as id',
+  'lease.root_run_id as rootRunId',
+  'lease.parent_lease_id as parentLeaseId',
+  'lease.run_id as runId',
+  'lease.agent_id as agentId',
+  'lease.principal_id as principalId',
+  'lease.caps as caps',
+  'lease.expires_at_ms as expiresAtMs',
+] as const;
+
+const extend = query<{ id: string; expiresAtMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('lease')
+    .set({ expires_at_ms: p('expiresAtMs') })
+    .where('id', '=', p('id'))
+    .where('ended_at_ms', 'is', null)
+    .where(sql<boolean>`revoked = 0`),
+);
+
+const held = query<{ id: string }, LeaseRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('lease')
+    .select(columns)
+    .where('id', '=', p('id'))
+    .where('ended_at_ms', 'is', null)
+    .where(sql<boolean>`revoked = 0`),
+);
+
+/** The turn of a run begins: its lease holds on, unless it ended or was taken back. The claim of the run's work says that it is alive. */
+export const beginLease = operation(
+  'autonomy.beginLease',
+  async (tx, input: { readonly id: string; readonly expiresAtMs: number }): Promise<LeaseRow | undefined> => {
+    const { changes } = await tx.run(extend, input);
+    if (changes === 0) return undefined;
+    return tx.get(held, { id: input.id });
+  },
+);
+
+/** The lease of a run, unless it ended or was taken back. */
+export const findLease = operation('autonomy.findLease', (tx, input: { readonly id: string }) => tx.get(held, input));
+
+/** Leases of runs whose turns run on. */
+export const renewLeases = operation(
+  'autonomy.renewLeases',
+  async (tx, { ids, expiresAtMs }: { readonly ids: readonly string[]; readonly expiresAtMs: number }): Promise<void> => {
+    for (const id of ids) await tx.run(extend, { id, expiresAtMs });
+  },
+);
+
+const byBearer = query<{ bearerDigest: string; atMs: number }, LeaseRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('lease')
+    .innerJoin('root_run', 'root_run.id', 'lease.root_run_id')
+    .select(columns)
+    .where('lease.bearer_digest', '=', p('bearerDigest'))
+    .where('lease.ended_at_ms', 'is', null)
+    .where('lease.expires_at_ms', '>', p('atMs'))
+    .where(sql<boolean>`lease.revoked = 0`)
+    .where(sql<boolean>`root_run.state = 'active'`),
+);
+
+/** The lease of a bearer that holds at this moment. */
+export const findBearer = operation(
+  'autonomy.findBearer',
+  async (tx: Tx, input: { readonly bearerDigest: string; readonly atMs: number }): Promise<LeaseRow | undefined> => tx.get(byBearer, input),
+);
+
+export const leaseOperations = [beginLease, findLease, renewLeases, findBearer];

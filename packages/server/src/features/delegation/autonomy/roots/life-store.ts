@@ -1,0 +1,159 @@
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import type { RootSeed } from './live-roots.ts';
+
+const endScripts = query<{ atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('lease')
+    .set({ ended_at_ms: p('atMs') })
+    .where('ended_at_ms', 'is', null)
+    .where('bearer_digest', 'is not', null),
+);
+
+const noScripts = query<Record<never, never>>(({ db, sql }) =>
+  db
+    .updateTable('root_run')
+    .set({ open_scripts: 0 })
+    .where(sql<boolean>`open_scripts > 0`),
+);
+
+const orphan = query<{ atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('root_run')
+    .set({ state: 'orphaned', ended_at_ms: p('atMs') })
+    .where(sql<boolean>`state = 'active'`)
+    .where(sql<boolean>`open_runs + open_graphs <= 0`),
+);
+
+interface ActiveRow extends RootSeed {
+  readonly id: string;
+}
+
+const active = query<Record<never, never>, ActiveRow>(({ db, sql }) =>
+  db
+    .selectFrom('root_run')
+    .select([
+      'id',
+      'active_ms as activeMs',
+      sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
+      sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
+    ])
+    .where(sql<boolean>`state = 'active'`),
+);
+
+const marked = query<{ sinceMs: number; limit: number }, { id: string; isRevoked: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('root_run')
+    .select(['id', sql<number>`case when state = 'revoked' then 1 else 0 end`.as('isRevoked')])
+    .where(sql<boolean>`(state = 'revoked' or evicted = 1)`)
+    .where('heartbeat_at_ms', '>=', p('sinceMs'))
+    .orderBy('started_at_ms', 'desc')
+    .limit(p('limit')),
+);
+
+const revokedLeases = query<{ sinceMs: number; limit: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('lease')
+    .select('id')
+    .where(sql<boolean>`revoked = 1`)
+    .where('ended_at_ms', '>=', p('sinceMs'))
+    .limit(p('limit')),
+);
+
+export interface LeftRoots {
+  readonly active: readonly ActiveRow[];
+  readonly revoked: readonly string[];
+  readonly evicted: readonly string[];
+  readonly revokedLeases: readonly string[];
+  readonly orphaned: number;
+}
+
+/** At start: scripts died with their process, runs and graphs go on; a root of which nothing is left is an orphan. */
+export const recoverRoots = operation(
+  'autonomy.recover',
+  async (tx: Tx, { atMs, sinceMs, limit }: { readonly atMs: number; readonly sinceMs: number; readonly limit: number }): Promise<LeftRoots> => {
+    await tx.run(endScripts, { atMs });
+    await tx.run(noScripts, {});
+    const { changes: orphaned } = await tx.run(orphan, { atMs });
+    const rows = await tx.all(marked, { sinceMs, limit });
+    return {
+      active: await tx.all(active, {}),
+      revoked: rows.filter(({ isRevoked }) => isRevoked === 1).map(({ id }) => id),
+      evicted: rows.filter(({ isRevoked }) => isRevoked === 0).map(({ id }) => id),
+      revokedLeases: (await tx.all(revokedLeases, { sinceMs, limit })).map(({ id }) => id),
+      orphaned,
+    };
+  },
+);
+
+const seed = query<{ id: string }, ActiveRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('root_run')
+    .select([
+      'id',
+      'active_ms as activeMs',
+      sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
+      sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
+    ])
+    .where('id', '=', p('id')),
+);
+
+/** What a root has spent by its row. */
+export const readRoot = operation('autonomy.readRoot', async (tx, input: { readonly id: string }): Promise<ActiveRow | undefined> =>
+  tx.get(seed, input),
+);
+
+export interface RootSpent {
+  readonly id: string;
+  readonly tokens: number;
+  readonly nano: number;
+  readonly activeMs: number;
+  readonly unpriced: boolean;
+}
+
+const keep = query<{ id: string; tokens: number; nano: number; activeMs: number; unpriced: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('root_run')
+    .set({ spent_tokens: p('tokens'), spent_nano: p('nano'), active_ms: p('activeMs'), unpriced: sql`unpriced + ${p('unpriced')}` })
+    .where('id', '=', p('id')),
+);
+
+const beat = query<{ atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('root_run')
+    .set({ heartbeat_at_ms: p('atMs') })
+    .where(sql<boolean>`state = 'active'`),
+);
+
+const activeIds = query<Record<never, never>, { id: string }>(({ db, sql }) =>
+  db
+    .selectFrom('root_run')
+    .select('id')
+    .where(sql<boolean>`state = 'active'`),
+);
+
+/** Sign of life of the active roots, with what they spent; gives which are active. */
+export const keepRoots = operation(
+  'autonomy.keepAlive',
+  async (tx, { atMs, spent }: { readonly atMs: number; readonly spent: readonly RootSpent[] }): Promise<string[]> => {
+    await tx.run(beat, { atMs });
+    for (const { unpriced, ...sums } of spent) await tx.run(keep, { ...sums, unpriced: Number(unpriced) });
+    return (await tx.all(activeIds, {})).map(({ id }) => id);
+  },
+);
+
+const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
+  db.deleteFrom('root_run').where(sql<boolean>`id in (select id from root_run where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+);
+
+const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
+  db.deleteFrom('lease').where(sql<boolean>`id in (select id from lease where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+);
+
+/** Deletes some of what ended before a time; gives how much. */
+export const pruneRoots = operation(
+  'autonomy.prune',
+  async (tx, input: { readonly beforeMs: number; readonly limit: number }): Promise<number> =>
+    (await tx.run(oldLeases, input)).changes + (await tx.run(oldRoots, input)).changes,
+);
+
+export const rootLifeOperations = [recoverRoots, readRoot, keepRoots, pruneRoots];

@@ -1,0 +1,89 @@
+import type { AutonomyProfile, ResultInput, TurnOrigin } from '@gatehouse/contract';
+import { operation, type Tx } from '../../../../kernel/db/operation.ts';
+
+type RootState = ResultInput<'run.list'>['runs'][number]['state'];
+
+export interface RootRow {
+  readonly rootRunId: string;
+  readonly agentId: string;
+  readonly origin: TurnOrigin;
+  readonly conversationRef: string | null;
+  readonly profile: AutonomyProfile;
+  readonly evicted: number;
+  readonly state: RootState;
+  readonly startedAt: number;
+  readonly heartbeatAt: number;
+  readonly endedAt: number | null;
+  readonly openRuns: number;
+  readonly completedRuns: number;
+  readonly failedRuns: number;
+  readonly graphs: number;
+  readonly tokens: number;
+  readonly nano: number;
+  readonly unpriced: number;
+  readonly cause: string | null;
+}
+
+interface Page {
+  /** Null stands for all. */
+  readonly principalId: string | null;
+  readonly agentIds: readonly string[] | null;
+  readonly state: RootState | null;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** Which of these roots have rows. */
+export const knownRoots = operation('autonomy.knownRoots', async (tx: Tx, { ids }: { readonly ids: readonly string[] }): Promise<string[]> => {
+  const rows = await tx.build<{ id: string }>((db) => db.selectFrom('root_run').select('id').where('id', 'in', ids));
+  return rows.map(({ id }) => id);
+});
+
+/** Newest first. */
+export const listRoots = operation(
+  'autonomy.listRoots',
+  async (tx: Tx, { principalId, agentIds, state, offset, limit }: Page): Promise<{ rows: RootRow[]; total: number }> => {
+    if (agentIds?.length === 0) return { rows: [], total: 0 };
+    const rows = await tx.build<RootRow>((db, sql) => {
+      let from = db.selectFrom('root_run');
+      if (principalId !== null) from = from.where('principal_id', '=', principalId);
+      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      if (state !== null) from = from.where('state', '=', state);
+      return from
+        .select([
+          'id as rootRunId',
+          'agent_id as agentId',
+          'origin',
+          'conversation_ref as conversationRef',
+          'profile',
+          'evicted',
+          'state',
+          'started_at_ms as startedAt',
+          'heartbeat_at_ms as heartbeatAt',
+          'ended_at_ms as endedAt',
+          'open_runs as openRuns',
+          'completed_runs as completedRuns',
+          'failed_runs as failedRuns',
+          'graphs',
+          sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
+          sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
+          'unpriced',
+          'cause',
+        ])
+        .orderBy('started_at_ms', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .offset(offset);
+    });
+    const [count] = await tx.build<{ total: number }>((db, sql) => {
+      let from = db.selectFrom('root_run');
+      if (principalId !== null) from = from.where('principal_id', '=', principalId);
+      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      if (state !== null) from = from.where('state', '=', state);
+      return from.select(sql<number>`count(*)`.as('total'));
+    });
+    return { rows, total: count?.total ?? 0 };
+  },
+);
+
+export const rootListOperations = [knownRoots, listRoots];

@@ -1,0 +1,53 @@
+import { AppError } from '../../../../kernel/app-error.ts';
+import type { CallContext } from '../../../../kernel/call-context.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import { newId, newTraceId } from '../../../../kernel/ids.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import { listRoots } from '../roots/list-store.ts';
+import type { AutonomyMethods } from '../methods.ts';
+
+export interface TokenStopDeps {
+  readonly db: Db;
+  readonly log: Log;
+  readonly methods: Pick<AutonomyMethods, 'run.kill'>;
+}
+
+const identity = { principalId: 'system:autonomy', tokenId: 'system:autonomy', scopes: ['admin'] } as const satisfies CallContext['identity'];
+const atOnce = 200;
+
+/**
+ * Kills what a principal has set going, when its token opens nothing any more: runs act by the rights that they began with. What
+ * a process that dies in between leaves is refused at the next start, because its token is gone.
+ */
+export function createTokenStop({ db, log, methods }: TokenStopDeps): (principalId: string, rootRunIds: readonly string[]) => Promise<void> {
+  const kill = async (rootRunId: string): Promise<number> => {
+    const call: CallContext = {
+      identity,
+      traceId: newTraceId(),
+      requestId: newId('rq'),
+      signal: new AbortController().signal,
+      transport: 'process',
+    };
+    try {
+      return (await methods['run.kill']({ rootRunId }, call)).killed;
+    } catch (error) {
+      // It has ended meanwhile.
+      if (!(error instanceof AppError)) throw error;
+      return 0;
+    }
+  };
+  return async (principalId, rootRunIds) => {
+    try {
+      for (const rootRunId of rootRunIds) await kill(rootRunId);
+      for (;;) {
+        const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', offset: 0, limit: atOnce });
+        let killed = 0;
+        for (const { rootRunId } of rows) killed += await kill(rootRunId);
+        // A page of which nothing could be ended would come again for ever.
+        if (rows.length < atOnce || killed === 0) return;
+      }
+    } catch (error) {
+      log.error({ err: error, principalId }, 'What a token had set going could not be stopped');
+    }
+  };
+}

@@ -1,0 +1,182 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import { query, type Tx } from '../../../kernel/db/operation.ts';
+import type { NewLease, RootEntry, RootLeave, RootPiece } from './api.ts';
+
+interface Pieces {
+  readonly runs: number;
+  readonly graphs: number;
+  readonly scripts: number;
+}
+
+const one = (piece: RootPiece): Pieces => ({ runs: Number(piece === 'run'), graphs: Number(piece === 'graph'), scripts: Number(piece === 'script') });
+
+export const rootState = query<{ id: string }, { state: string; open: number; agentId: string; principalId: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('root_run')
+    .select(['state', 'agent_id as agentId', 'principal_id as principalId', sql<number>`open_runs + open_graphs + open_scripts`.as('open')])
+    .where('id', '=', p('id')),
+);
+
+type Opening = Pieces & Omit<RootEntry, 'rootRunId' | 'piece'> & { readonly id: string; readonly state: string; readonly endedAtMs: number | null };
+
+const open = query<Opening>(({ db, p }) =>
+  db.insertInto('root_run').values({
+    id: p('id'),
+    agent_id: p('agentId'),
+    principal_id: p('principalId'),
+    conversation_ref: p('conversationRef'),
+    origin: p('origin'),
+    profile: p('profile'),
+    evicted: 0,
+    state: p('state'),
+    open_runs: p('runs'),
+    open_graphs: p('graphs'),
+    open_scripts: p('scripts'),
+    completed_runs: 0,
+    failed_runs: 0,
+    graphs: p('graphs'),
+    completions: 0,
+    ended_tokens: 0,
+    ended_nano: 0,
+    spent_tokens: 0,
+    spent_nano: 0,
+    unpriced: 0,
+    started_at_ms: p('atMs'),
+    heartbeat_at_ms: p('atMs'),
+    ended_at_ms: p('endedAtMs'),
+  }),
+);
+
+const enter = query<Pieces & { id: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('root_run')
+    .set({
+      state: 'active',
+      open_runs: sql`open_runs + ${p('runs')}`,
+      open_graphs: sql`open_graphs + ${p('graphs')}`,
+      open_scripts: sql`open_scripts + ${p('scripts')}`,
+      graphs: sql`graphs + ${p('graphs')}`,
+      heartbeat_at_ms: p('atMs'),
+      ended_at_ms: null,
+    })
+    .where('id', '=', p('id')),
+);
+
+/**
+ * A piece of work becomes part of a root run, in the transaction that accepts it; the first one writes the root. Fails with
+ * `denied` for a root that is revoked, so that nothing new begins after the commit of a kill.
+ */
+export async function enterRoot(tx: Tx, { rootRunId: id, piece, ...about }: RootEntry): Promise<void> {
+  const found = await tx.get(rootState, { id });
+  if (found === undefined) return openRoot(tx, { id, ...about, ...one(piece), state: 'active', endedAtMs: null });
+  if (found.state === 'revoked') throw new AppError('denied', 'The run that this belongs to was stopped');
+  await tx.run(enter, { id, atMs: about.atMs, ...one(piece) });
+}
+
+/** Writes a root before anything of it is there. */
+export async function openRoot(tx: Tx, opening: Opening): Promise<void> {
+  const { id, agentId, principalId, conversationRef, origin, profile, atMs, runs, graphs, scripts, state, endedAtMs } = opening;
+  await tx.run(open, { id, agentId, principalId, conversationRef, origin, profile, atMs, runs, graphs, scripts, state, endedAtMs });
+}
+
+interface Leaving extends Pieces {
+  readonly id: string;
+  readonly completedRuns: number;
+  readonly failedRuns: number;
+  readonly completions: number;
+  readonly tokens: number;
+  readonly nano: number;
+  readonly unpriced: number;
+  readonly cause: string | null;
+}
+
+const leave = query<Leaving>(({ db, sql, p }) =>
+  db
+    .updateTable('root_run')
+    .set({
+      open_runs: sql`open_runs - ${p('runs')}`,
+      open_graphs: sql`open_graphs - ${p('graphs')}`,
+      open_scripts: sql`open_scripts - ${p('scripts')}`,
+      completed_runs: sql`completed_runs + ${p('completedRuns')}`,
+      failed_runs: sql`failed_runs + ${p('failedRuns')}`,
+      completions: sql`completions + ${p('completions')}`,
+      ended_tokens: sql`ended_tokens + ${p('tokens')}`,
+      ended_nano: sql`ended_nano + ${p('nano')}`,
+      unpriced: sql`unpriced + ${p('unpriced')}`,
+      cause: sql`coalesce(${p('cause')}, cause)`,
+    })
+    .where('id', '=', p('id')),
+);
+
+const endWhenEmpty = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('root_run')
+    .set({ state: sql`case when completions > 0 then 'completed' else 'failed' end`, ended_at_ms: p('atMs'), heartbeat_at_ms: p('atMs') })
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`state = 'active'`)
+    .where(sql<boolean>`open_runs + open_graphs + open_scripts <= 0`),
+);
+
+/** A piece of work has ended, in the transaction that ends it: to be called exactly once for each `enterRoot`. The last one ends the root. */
+export async function leaveRoot(tx: Tx, { rootRunId: id, piece, failed, cause = null, tokens, costNano, atMs }: RootLeave): Promise<void> {
+  const pieces = one(piece);
+  const completed = failed ? 0 : 1;
+  await tx.run(leave, {
+    id,
+    ...pieces,
+    completedRuns: pieces.runs * completed,
+    failedRuns: pieces.runs * (1 - completed),
+    completions: completed,
+    tokens,
+    nano: costNano ?? 0,
+    unpriced: Number(costNano === null),
+    cause,
+  });
+  await tx.run(endWhenEmpty, { id, atMs });
+}
+
+const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, p }) =>
+  db.insertInto('lease').values({
+    id: p('id'),
+    root_run_id: p('rootRunId'),
+    parent_lease_id: p('parentLeaseId'),
+    run_id: p('runId'),
+    agent_id: p('agentId'),
+    principal_id: p('principalId'),
+    caps: p('caps'),
+    bearer_digest: p('bearerDigest'),
+    issued_at_ms: p('issuedAtMs'),
+    expires_at_ms: p('expiresAtMs'),
+    ended_at_ms: null,
+    revoked: 0,
+  }),
+);
+
+const unrevoked = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('lease')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`revoked = 0`),
+);
+
+/** Gives a run its lease, in the transaction that accepts it, after `enterRoot`. Fails with `denied` when the lease above it was taken back. */
+export async function issueLease(tx: Tx, { caps, ...lease }: NewLease): Promise<void> {
+  const { id, rootRunId, parentLeaseId, runId, agentId, principalId, issuedAtMs, expiresAtMs, bearerDigest } = lease;
+  if (parentLeaseId !== null && (await tx.get(unrevoked, { id: parentLeaseId })) === undefined)
+    throw new AppError('denied', 'The lease of the run that asks was taken back');
+  await tx.run(issue, { id, rootRunId, parentLeaseId, runId, agentId, principalId, caps: caps.join(','), issuedAtMs, expiresAtMs, bearerDigest });
+}
+
+const endOne = query<{ leaseId: string; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('lease')
+    .set({ ended_at_ms: p('atMs') })
+    .where('id', '=', p('leaseId'))
+    .where('ended_at_ms', 'is', null),
+);
+
+/** The run or script is over, in the transaction that ends it; a lease that ended before stays as it is. */
+export async function endLease(tx: Tx, { leaseId, atMs }: { readonly leaseId: string; readonly atMs: number }): Promise<void> {
+  await tx.run(endOne, { leaseId, atMs });
+}

@@ -1,0 +1,157 @@
+import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
+import { operation, query } from '../../../../kernel/db/operation.ts';
+import { AppError } from '../../../../kernel/app-error.ts';
+
+/** A graph that was kept under a name. */
+export interface SavedRow {
+  /** `sg_<uuid>` */
+  readonly id: string;
+  readonly principalId: string;
+  /** The agent that it belongs to; null when it belongs to its owner alone. */
+  readonly agentId: string | null;
+  readonly label: string;
+  readonly definitionJson: string;
+  readonly nodeCount: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** Null stands for all; an agent sees those of nobody else's agents, and changes its own alone. */
+export interface SavedReach {
+  readonly principalId: string | null;
+  readonly agentId: string | null;
+  /** The agents of the token. */
+  readonly agentIds: readonly string[] | null;
+  readonly isChange: boolean;
+}
+
+const columns = [
+  'id',
+  'principal_id as principalId',
+  'agent_id as agentId',
+  'label',
+  'definition_json as definitionJson',
+  'node_count as nodeCount',
+  'created_at_ms as createdAtMs',
+  'updated_at_ms as updatedAtMs',
+] as const;
+
+/** Graphs that one owner may keep. */
+const maxSaved = 500;
+
+const insert = query<SavedRow>(({ db, p }) =>
+  db.insertInto('saved_graph').values({
+    id: p('id'),
+    principal_id: p('principalId'),
+    agent_id: p('agentId'),
+    label: p('label'),
+    definition_json: p('definitionJson'),
+    node_count: p('nodeCount'),
+    created_at_ms: p('createdAtMs'),
+    updated_at_ms: p('updatedAtMs'),
+  }),
+);
+const replace = query<Pick<SavedRow, 'id' | 'agentId' | 'label' | 'definitionJson' | 'nodeCount' | 'updatedAtMs'>>(({ db, sql, p }) =>
+  db
+    .updateTable('saved_graph')
+    .set({
+      agent_id: sql`coalesce(${p('agentId')}, agent_id)`,
+      label: p('label'),
+      definition_json: p('definitionJson'),
+      node_count: p('nodeCount'),
+      updated_at_ms: p('updatedAtMs'),
+    })
+    .where('id', '=', p('id')),
+);
+const count = query<{ principalId: string }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('saved_graph')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('principal_id', '=', p('principalId')),
+);
+const remove = query<{ id: string }>(({ db, p }) => db.deleteFrom('saved_graph').where('id', '=', p('id')));
+
+export const findSaved = operation(
+  'graph.findSaved',
+  async (tx, { id, principalId, agentId, agentIds, isChange }: SavedReach & { readonly id: string }): Promise<SavedRow | undefined> => {
+    const [row] = await tx.build<SavedRow>((db) => {
+      let from = db.selectFrom('saved_graph').select(columns).where('id', '=', id);
+      if (principalId !== null) from = from.where('principal_id', '=', principalId);
+      if (agentIds !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', 'in', agentIds)]));
+      return from;
+    });
+    const isForeign = agentId !== null && row?.agentId !== agentId && (isChange || row?.agentId !== null);
+    return isForeign ? undefined : row;
+  },
+);
+
+const byLabel = query<{ principalId: string; agentId: string; label: string }, { id: string }>(({ db, p }) =>
+  db
+    .selectFrom('saved_graph')
+    .select('id')
+    .where('principal_id', '=', p('principalId'))
+    .where('agent_id', '=', p('agentId'))
+    .where('label', '=', p('label'))
+    .limit(1),
+);
+
+/** The graph that an agent saved under a name before. */
+export const findSavedLabel = operation(
+  'graph.findSavedLabel',
+  async (tx, input: { readonly principalId: string; readonly agentId: string; readonly label: string }): Promise<string | undefined> =>
+    (await tx.get(byLabel, input))?.id,
+);
+
+/** Keeps a graph; a row with the id of another takes its place. */
+export const saveGraph = operation(
+  'graph.save',
+  async (tx, { row, isNew, audit }: { readonly row: SavedRow; readonly isNew: boolean; readonly audit: AuditRow }): Promise<boolean> => {
+    if (isNew) {
+      if (((await tx.get(count, { principalId: row.principalId }))?.count ?? 0) >= maxSaved)
+        throw new AppError('precondition_failed', `${maxSaved} graphs are saved, which is the limit; delete some`);
+      await tx.run(insert, row);
+    } else {
+      const { id, agentId, label, definitionJson, nodeCount, updatedAtMs } = row;
+      if ((await tx.run(replace, { id, agentId, label, definitionJson, nodeCount, updatedAtMs })).changes === 0) return false;
+    }
+    await appendAudit(tx, audit);
+    return true;
+  },
+);
+
+export const deleteSaved = operation(
+  'graph.deleteSaved',
+  async (tx, { id, audit }: { readonly id: string; readonly audit: AuditRow }): Promise<boolean> => {
+    if ((await tx.run(remove, { id })).changes === 0) return false;
+    await appendAudit(tx, audit);
+    return true;
+  },
+);
+
+/** A page, by name. */
+export const listSaved = operation(
+  'graph.listSaved',
+  async (
+    tx,
+    { principalId, agentId, agentIds, offset, limit }: Omit<SavedReach, 'isChange'> & { readonly offset: number; readonly limit: number },
+  ): Promise<{ readonly rows: SavedRow[]; readonly total: number }> => {
+    const rows = await tx.build<SavedRow & { readonly total: number }>((db, sql) => {
+      let from = db.selectFrom('saved_graph').select([...columns, sql<number>`count(*) over ()`.as('total')]);
+      if (principalId !== null) from = from.where('principal_id', '=', principalId);
+      if (agentId !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', '=', agentId)]));
+      if (agentIds !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', 'in', agentIds)]));
+      return from.orderBy('label').orderBy('id').limit(limit).offset(offset);
+    });
+    if (rows.length > 0 || offset === 0) return { rows: rows.map(({ total: _, ...row }) => row), total: rows[0]?.total ?? 0 };
+    const [all] = await tx.build<{ total: number }>((db, sql) => {
+      let from = db.selectFrom('saved_graph').select(sql<number>`count(*)`.as('total'));
+      if (principalId !== null) from = from.where('principal_id', '=', principalId);
+      if (agentId !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', '=', agentId)]));
+      if (agentIds !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', 'in', agentIds)]));
+      return from;
+    });
+    return { rows: [], total: all?.total ?? 0 };
+  },
+);
+
+export const savedGraphOperations = [findSaved, findSavedLabel, saveGraph, deleteSaved, listSaved];

@@ -1,0 +1,126 @@
+import type { FakeAnswer } from '@gatehouse/testkit';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type GraphServer, type Nodes, openGraphs, scripted } from '../testing/open-graphs.ts';
+
+let server: GraphServer;
+beforeAll(async () => {
+  server = await openGraphs({ config: { agents: { third: { model: 'mock/mock-fast', tools: { profile: 'none', deny: ['node_result'] } } } } });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** Longer than a graph passes on, and than a row keeps. */
+const long = `BEGIN ${'word '.repeat(6_000)}MIDDLE ${'word '.repeat(20_000)}END`;
+const summaries: string[] = [];
+let summary: FakeAnswer | undefined;
+function script(rules: Parameters<typeof scripted>[0]) {
+  const { asked, answer } = scripted(rules);
+  server.provider.setAnswer((request) => {
+    const sent = JSON.stringify(request.body);
+    if (!sent.includes('Summarize the report below')) return answer(request);
+    summaries.push(sent);
+    return summary;
+  });
+  return asked;
+}
+beforeEach(() => {
+  summaries.length = 0;
+  summary = { text: 'In short: words.' };
+});
+
+/** What the agent of a node was asked. */
+const toldTo = (asked: readonly string[], node: string): string => asked.find((text) => text.endsWith(`Use it in ${node}`)) ?? '';
+
+const first: Nodes[number] = { node_id: 'a', task: 'Make it', agent: 'default' };
+const second = (context_mode: 'refs' | 'summary', node_id = 'b', agent = 'second'): Nodes[number] => ({
+  node_id,
+  task: `Use it in ${node_id}`,
+  agent,
+  depends_on: ['a'],
+  context_mode,
+});
+
+test('runDetail has whole outputs, each as a file too, and as many as graph.runs counts', async () => {
+  script({ 'Make it': { text: long } });
+  const graphId = await server.execute([first]);
+  await server.ended(graphId);
+  const { nodes } = await server.client.call('graph.runDetail', { graphId });
+  expect(nodes).toEqual([{ nodeId: 'a', status: 'completed', output: long, artifacts: [{ filename: 'a.txt', content: long }] }]);
+  const run = (await server.client.call('graph.runs', {})).runs.find((one) => one.graphId === graphId);
+  expect(run?.fileCount).toBe(nodes.flatMap(({ artifacts }) => artifacts).length);
+  expect((await server.client.call('graph.outputs', { graphId })).outputs['a']).toHaveLength(12_000);
+});
+
+test('refs names results, which the node reads whole with node_result, and those of other nodes not', async () => {
+  const read = (args: object): FakeAnswer => ({
+    toolCalls: [{ id: `c${JSON.stringify(args).length}`, name: 'node_result', arguments: JSON.stringify(args) }],
+  });
+  const asked = script({
+    'Make it': { text: long },
+    'Use it in b': (_asked, time) =>
+      [read({ node: 'a', offset: 30_000, limit: 40 }), read({ node: 'c' }), { text: 'Used.' }][time - 1] ?? { text: 'Used.' },
+  });
+  const before = server.provider.requests.length;
+  const graphId = await server.execute([first, second('refs'), { node_id: 'c', task: 'Make it too', agent: 'default' }]);
+  expect((await server.ended(graphId)).nodes['b']).toMatchObject({ status: 'completed', output: 'Used.' });
+  const told = toldTo(asked, 'b');
+  expect(told).toContain('node_result {"node":"a"}');
+  expect(told).not.toContain('BEGIN');
+  const sent = server.provider.requests.slice(before).map(({ body }) => JSON.stringify(body));
+  const last = sent.findLast((body) => body.includes(String.raw`Your task:\nUse it in b`)) ?? '';
+  expect(last).toContain(long.slice(30_000, 30_040));
+  expect(last).toContain(`of ${long.length}`);
+  expect(last).toContain('There is no result of a node');
+  // Only the runs of nodes have it.
+  expect(sent.filter((body) => body.includes('"name":"node_result"')).length).toBeGreaterThan(0);
+  const plain = server.provider.requests.length;
+  await server.client.call('agent.execute', { message: 'Hello' });
+  expect(JSON.stringify(server.provider.requests[plain]?.body)).not.toContain('node_result');
+});
+
+test('an agent that denies node_result is not offered it', async () => {
+  script({ 'Make it': { text: 'Made.' }, 'Use it in b': { text: 'Used.' } });
+  const before = server.provider.requests.length;
+  await server.ended(await server.execute([first, second('refs', 'b', 'third')]));
+  const used = server.provider.requests.slice(before).filter(({ body }) => JSON.stringify(body).includes(String.raw`Your task:\nUse it in b`));
+  expect(used.map(({ body }) => (body as { tools?: unknown }).tools)).toEqual([undefined]);
+});
+
+test('summary is made once by a model for all nodes that are told it; short results are told whole', async () => {
+  const asked = script({ 'Make it': { text: long }, 'Use it': { text: 'Used.' } });
+  await server.ended(await server.execute([first, second('summary'), second('summary', 'c')]));
+  expect(summaries).toHaveLength(1);
+  for (const node of ['b', 'c']) expect(toldTo(asked, node)).toMatch(/Summary of the result of a:\n<<<UNTRUSTED-TEXT [^\n]*>>>\nIn short: words\./);
+  const short = script({ 'Make it': { text: 'Made.' }, 'Use it': { text: 'Used.' } });
+  await server.ended(await server.execute([first, second('summary')]));
+  expect(summaries).toHaveLength(1);
+  expect(toldTo(short, 'b')).toMatch(/Result of a:\n<<<[^\n]*>>>\nMade\./);
+});
+
+test('where no model can make a summary, the beginning stands in for it', async () => {
+  summary = { status: 400, error: { message: 'no' } };
+  const asked = script({ 'Make it': { text: long }, 'Use it': { text: 'Used.' } });
+  const view = await server.ended(await server.execute([first, second('summary')]));
+  expect(view.status).toBe('completed');
+  expect(toldTo(asked, 'b')).toMatch(/Beginning of the result of a:\n<<<[^\n]*>>>\nBEGIN word/);
+});
+
+test('the agent that a graph is saved for works where its nodes name none', async () => {
+  script({ 'Make it': { text: 'Made.' }, 'Use it': { text: 'Used.' } });
+  const nodes: Nodes = [
+    { node_id: 'a', task: 'Make it' },
+    { ...second('summary'), agent: 'third' },
+  ];
+  const saved = await server.client.call('graph.save', { label: 'Owned', agentId: 'second', nodes });
+  expect(saved.warnings).toEqual([]);
+  const loaded = await server.client.call('graph.load', { id: saved.id });
+  expect(loaded).toMatchObject({ agentId: 'second', warnings: [], nodes: [{ node_id: 'a' }, { node_id: 'b', agent: 'third' }] });
+  const { warnings } = await server.client.call('graph.execute', { graphId: loaded.graphId });
+  expect(warnings).toEqual([]);
+  await server.ended(loaded.graphId);
+  const { runs } = await server.client.call('subagent.list', {});
+  const agentOf = (nodeId: string) => runs.find((run) => run.graphId === loaded.graphId && run.nodeId === nodeId)?.agentId;
+  expect([agentOf('a'), agentOf('b')]).toEqual(['second', 'third']);
+  // A token that may not ask that agent does not start it so.
+  const ada = await server.as(['rpc'], { agents: ['default'] });
+  await expect(ada.call('graph.save', { label: 'Owned', agentId: 'second', nodes: [first] })).rejects.toMatchObject({ code: expect.any(String) });
+});

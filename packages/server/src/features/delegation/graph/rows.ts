@@ -1,0 +1,141 @@
+import {
+  Capability,
+  type GraphNodeState,
+  type GraphState,
+  GraphEdge,
+  GraphNode,
+  GraphSettings,
+  maxGraphNodes,
+  ToolPolicy,
+  type TurnOrigin,
+} from '@gatehouse/contract';
+import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { ToolBounds } from '../../../kernel/call-context.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import { type GraphSpec, readDefinition } from './definition/definition.ts';
+
+export type CancelReason = 'manual' | 'timeout' | 'budget' | 'killed';
+/** By somebody, who was told so. */
+export type StopReason = Extract<CancelReason, 'manual' | 'killed'>;
+
+/** A graph that was loaded, runs or ran. */
+export interface GraphRow {
+  /** `gr_<uuid>` */
+  readonly id: string;
+  readonly principalId: string;
+  readonly tokenId: string;
+  readonly agentId: string;
+  readonly label: string | null;
+  readonly definitionJson: string;
+  readonly variablesJson: string;
+  readonly nodeCount: number;
+  readonly rootRunId: string | null;
+  /** JSON of `Requester`; null when no agent started it. */
+  readonly requesterJson: string | null;
+  /** 1: an agent loaded or started it. */
+  readonly byAgent: number;
+  readonly announceJson: string;
+  readonly nodeProgress: number;
+  readonly workId: string | null;
+  readonly state: GraphState;
+  readonly cancelReason: CancelReason | null;
+  readonly createdAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number | null;
+  /** For how long its time stood still, because runs of it waited. */
+  readonly waitedMs: number;
+}
+
+export interface NodeRow {
+  readonly graphId: string;
+  readonly nodeId: string;
+  /** Among the nodes, in the order in which they could run one by one. */
+  readonly place: number;
+  readonly state: GraphNodeState;
+  readonly attempt: number;
+  readonly runId: string | null;
+  /** JSON of `Done`: what the steps of this try gave. */
+  readonly stepsJson: string;
+  readonly output: string | null;
+  readonly error: string | null;
+  /** Why its run failed, for owners: the sentence of `SubAgentCompletion`. */
+  readonly cause: string | null;
+  readonly partial: number;
+  /** Calls of its runs that needed an approval and were not run. */
+  readonly effectsRefused: number;
+  /** 1: a run of it had read text from outside. */
+  readonly tainted: number;
+  /** Of an approval gate. */
+  readonly answer: 'approved' | 'denied' | 'expired' | null;
+  readonly answerText: string | null;
+  readonly tokens: number;
+  readonly costNano: number;
+  readonly unpriced: number;
+  readonly startedAtMs: number | null;
+  readonly deadlineMs: number | null;
+  readonly endedAtMs: number | null;
+}
+
+/** Written by this feature alone, from what the contract took. */
+const Definition = z.object({
+  nodes: z.array(GraphNode).min(1).max(maxGraphNodes),
+  edges: z.array(GraphEdge).optional(),
+  label: z.string().optional(),
+  settings: GraphSettings.optional(),
+  defaultAgentId: z.string().optional(),
+});
+export type StoredDefinition = z.output<typeof Definition>;
+
+export const parseDefinition = (json: string): StoredDefinition => Definition.parse(parseJson(json));
+
+export function specOf({ definitionJson }: Pick<GraphRow, 'definitionJson'>): GraphSpec {
+  const read = readDefinition(parseDefinition(definitionJson));
+  if ('spec' in read) return read.spec;
+  throw new AppError('precondition_failed', 'The stored graph does not fit this version any more');
+}
+
+const Variables = z.record(z.string(), z.string());
+export const variablesIn = ({ variablesJson }: Pick<GraphRow, 'variablesJson'>) => Variables.parse(parseJson(variablesJson));
+
+/** The turn of an agent that started a graph. */
+export interface Requester {
+  readonly conversationRef: string;
+  readonly turnId: string;
+  readonly origin: TurnOrigin;
+  readonly leaseId: string | null;
+  /** The sub-agent whose turn it is: whoever stops that one stops the graph. */
+  readonly runId: string | null;
+  readonly depth: number;
+  readonly bounds?: ToolBounds | undefined;
+  /** It had read text from outside: what it wrote is no order to others. */
+  readonly tainted: boolean;
+  /** What it may set going. */
+  readonly caps: readonly Capability[];
+}
+
+const RequesterJson = z.object({
+  conversationRef: z.string(),
+  turnId: z.string(),
+  origin: z.string(),
+  leaseId: z.string().nullable(),
+  runId: z.string().nullable(),
+  depth: z.int(),
+  bounds: z.object({ policies: z.array(ToolPolicy), agents: z.array(z.string()) }).optional(),
+  tainted: z.boolean(),
+  caps: z.array(Capability),
+});
+// The origin was written from a `TurnOrigin`; a list of them at run time stands in the contract alone.
+export const requesterIn = ({ requesterJson }: Pick<GraphRow, 'requesterJson'>): Requester | undefined =>
+  requesterJson === null ? undefined : (RequesterJson.parse(parseJson(requesterJson)) as Requester);
+
+const Announce = z.discriminatedUnion('to', [
+  z.object({ to: z.literal('inbox') }),
+  z.object({ to: z.literal('conversation'), conversationRef: z.string(), agentId: z.string() }),
+]);
+/** Where the end of a graph is told. */
+export type Announce = z.output<typeof Announce>;
+export const announceIn = ({ announceJson }: Pick<GraphRow, 'announceJson'>): Announce => Announce.parse(parseJson(announceJson));
+
+const Steps = z.array(z.array(z.object({ ok: z.boolean(), text: z.string(), error: z.string().optional(), partial: z.boolean().optional() })));
+export const stepsIn = ({ stepsJson }: Pick<NodeRow, 'stepsJson'>) => Steps.parse(parseJson(stepsJson));

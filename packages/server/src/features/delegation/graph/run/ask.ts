@@ -1,0 +1,62 @@
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { InboxMessage } from '../../../unattended/inbox/api.ts';
+import type { NodeNow } from '../nodes/live-node.ts';
+import type { NodeEnd, NodeHost } from '../nodes/run-node.ts';
+import type { NodeRow } from '../rows.ts';
+
+export interface AskDeps extends Pick<NodeHost, 'halted' | 'expired' | 'cancelled' | 'save' | 'tell' | 'phase'> {
+  readonly clock: Clock;
+  /** The question, for people. */
+  readonly question: (node: NodeNow, kind: 'ask' | 'reminder') => InboxMessage;
+  /** Lets the time of a question run out, unless it was answered: gives what holds then. */
+  readonly expire: (node: NodeNow) => Promise<Pick<NodeRow, 'answer' | 'answerText'>>;
+}
+
+/** Asks a person, reminds once at half time, and waits for the answer; also of a question that an earlier process asked. */
+export async function askPerson(node: NodeNow, deps: AskDeps): Promise<NodeEnd> {
+  const { clock } = deps;
+  if (node.state !== 'running') {
+    const atMs = clock.now();
+    Object.assign(node, { state: 'running', startedAtMs: atMs, deadlineMs: atMs + (node.spec.timeoutMs ?? 0), answer: null, answerText: null });
+    await deps.save([node], [deps.question(node, 'ask')]);
+    deps.phase(node, 'initialized');
+  }
+  if (node.answer === null) await waitForAnswer(node, deps);
+  if (node.answer === null) Object.assign(node, await deps.expire(node));
+  if (node.answer === 'approved') return { state: 'completed', output: `Approved: ${node.answerText ?? ''}` };
+  if (node.answer === 'denied') return { state: 'failed', error: `Refused: ${node.answerText ?? ''}` };
+  if (deps.cancelled.aborted && !deps.expired.aborted) return { state: 'skipped', error: 'The graph was cancelled while it waited for an answer' };
+  return { state: 'failed', error: 'timeout: nobody answered in time' };
+}
+
+async function waitForAnswer(node: NodeNow, deps: AskDeps): Promise<void> {
+  const { clock, halted, expired, cancelled } = deps;
+  const { startedAtMs, deadlineMs } = node;
+  if (startedAtMs === null || deadlineMs === null) return;
+  const woken = Promise.withResolvers<void>();
+  const wake = () => woken.resolve();
+  node.progress = 'waits for an answer';
+  node.answered = wake;
+  deps.tell(node);
+  const nowMs = clock.now();
+  const signals = [halted, expired, cancelled];
+  for (const signal of signals) signal.addEventListener('abort', wake, { once: true });
+  if (signals.some(({ aborted }) => aborted)) wake();
+  const cancelDeadline = clock.after(Math.max(0, deadlineMs - nowMs), wake);
+  const remindAtMs = startedAtMs + (deadlineMs - startedAtMs) / 2;
+  let reminding: Promise<void> = Promise.resolve();
+  // A reminder that was sent before is known by its key and not sent again.
+  const cancelReminder = clock.after(Math.max(0, remindAtMs - nowMs), () => {
+    reminding = deps.save([node], [deps.question(node, 'reminder')]).catch(wake);
+  });
+  try {
+    await woken.promise;
+    await reminding;
+  } finally {
+    cancelDeadline();
+    cancelReminder();
+    for (const signal of signals) signal.removeEventListener('abort', wake);
+    node.answered = undefined;
+  }
+  halted.throwIfAborted();
+}

@@ -1,0 +1,111 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createStepClock, type StepClock } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type GraphServer, openGraphs, type Nodes, scripted } from '../testing/open-graphs.ts';
+
+/** The same home for one server after the other. */
+let homeDir: string;
+let clock: StepClock;
+beforeEach(async () => {
+  homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-graph-'));
+  clock = createStepClock();
+});
+afterEach(() => rm(homeDir, { recursive: true, force: true }));
+
+const start = () =>
+  openGraphs({ homeDir, clock, config: { gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] } } });
+
+const toInbox = { announceChannelType: 'gateway', announceChannelId: 'inbox' } as const;
+const inboxOf = async (server: GraphServer) => (await server.client.call('inbox.list', {})).messages.filter(({ source }) => source === 'graph');
+
+const nodes: Nodes = [
+  { node_id: 'a', task: 'Do one.', agent: 'default' },
+  {
+    node_id: 'debate',
+    task: 'Do two.',
+    depends_on: ['a'],
+    type_id: 'debate',
+    type_config: { agents: ['default', 'second'], rounds: 1, synthesizer: 'third' },
+  },
+  { node_id: 'end', task: 'Do three.', agent: 'default', depends_on: ['debate'] },
+];
+
+test.each([1, 2, 3, 4, 5])('a daemon that stops while model call %i of a graph hangs goes on there with the next start', async (at) => {
+  let graphId: string;
+  {
+    await using server = await start();
+    let calls = 0;
+    server.provider.setAnswer(() => ((calls += 1) === at ? { hang: true } : { text: `SAID ${calls}` }));
+    graphId = await server.execute(nodes, { label: 'long' });
+    await expect.poll(() => (clock.advance(1), calls)).toBe(at);
+    await server.stop();
+  }
+  await using server = await start();
+  const started = server.heard('graph:started');
+  let calls = at - 1;
+  server.provider.setAnswer(() => ({ text: `SAID ${(calls += 1)}` }));
+  const view = await server.ended(graphId);
+  expect(view).toMatchObject({ status: 'completed', nodes: { a: { output: 'SAID 1' }, debate: { output: 'SAID 4' }, end: { output: 'SAID 5' } } });
+  // What was done before is not done again.
+  expect(calls).toBe(5);
+  expect(started.every(({ resumed }) => resumed)).toBe(true);
+  expect(await inboxOf(server)).toHaveLength(1);
+  const { runs } = await server.client.call('subagent.list', {});
+  expect(runs.map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => 'completed'));
+});
+
+test('a gate that asked before a restart is answered after it, and its question is not asked twice', async () => {
+  let graphId: string;
+  {
+    await using server = await start();
+    server.provider.setAnswer(scripted({}).answer);
+    graphId = await server.execute([{ node_id: 'gate', task: 'Sure?', type_id: 'approval-gate' }], toInbox);
+    await server.until(graphId, (view) => view.nodes['gate']?.waitsForAnswer === true);
+    await server.stop();
+  }
+  {
+    await using server = await start();
+    await server.until(graphId, (view) => view.nodes['gate']?.progress === 'waits for an answer');
+    expect(await inboxOf(server)).toHaveLength(1);
+    clock.advance(30 * 60_000);
+    await expect.poll(async () => (await inboxOf(server)).length).toBe(2);
+  }
+  await using server = await start();
+  // Whether or not the graph has been taken up again: the row is what counts.
+  await server.client.call('graph.answer', { graphId, nodeId: 'gate', answer: 'approve' });
+  expect(await server.ended(graphId)).toMatchObject({ status: 'completed', nodes: { gate: { output: 'Approved: approve' } } });
+  expect(await inboxOf(server)).toHaveLength(3);
+});
+
+test('a gate whose time ran out while nothing ran fails with the next start', async () => {
+  let graphId: string;
+  {
+    await using server = await start();
+    graphId = await server.execute([{ node_id: 'gate', task: 'Sure?', type_id: 'approval-gate' }], toInbox);
+    await server.until(graphId, (view) => view.nodes['gate']?.waitsForAnswer === true);
+  }
+  clock.advance(61 * 60_000);
+  await using server = await start();
+  expect(await server.ended(graphId)).toMatchObject({ status: 'failed', nodes: { gate: { error: 'timeout: nobody answered in time' } } });
+});
+
+test('a graph that was cancelled before a restart starts nothing after it', async () => {
+  let graphId: string;
+  {
+    await using server = await start();
+    server.provider.setAnswer(scripted({ 'Do one': { hang: true } }).answer);
+    graphId = await server.execute(nodes);
+    await expect.poll(() => (clock.advance(1), server.provider.served())).toBe(1);
+    await server.client.call('graph.cancel', { graphId });
+    await server.stop();
+  }
+  await using server = await start();
+  server.provider.setAnswer(() => ({ text: 'ONE' }));
+  expect(await server.ended(graphId)).toMatchObject({
+    status: 'cancelled',
+    nodes: { a: { status: 'completed', output: 'ONE' }, debate: { status: 'skipped' }, end: { status: 'skipped' } },
+  });
+  expect(server.provider.served()).toBe(1);
+});

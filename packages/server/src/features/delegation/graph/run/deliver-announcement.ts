@@ -1,0 +1,116 @@
+import { hash } from 'node:crypto';
+import * as z from 'zod';
+import { AppError } from '../../../../kernel/app-error.ts';
+import { type CallContext, isForOwners } from '../../../../kernel/call-context.ts';
+import { newId, newTraceId } from '../../../../kernel/ids.ts';
+import type { DurableWork, NewWork, WorkHandler, WorkItem } from '../../../unattended/durable/api.ts';
+import type { SessionsApi } from '../../../conversations/sessions/api.ts';
+import type { TurnsApi } from '../../../conversations/turns/api.ts';
+import { endMessage, failuresOf, resultOf } from './announce.ts';
+import type { LiveDeps } from './live-graph.ts';
+import { type GraphOperations, graphTellWork } from './operations.ts';
+import { loadGraph } from '../status/read-store.ts';
+import { announceIn, type GraphRow, requesterIn, specOf } from '../rows.ts';
+import type { FoundGraph } from '../store.ts';
+
+export interface TellDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf'> {
+  readonly turns: Pick<TurnsApi, 'tell'>;
+  readonly durable: Pick<DurableWork, 'waitFor'>;
+  readonly sessions: Pick<SessionsApi, 'existing'>;
+  readonly operations: Pick<GraphOperations, 'endWithMessage'>;
+}
+
+const Payload = z.object({ graphId: z.string() });
+export const maxTellAttempts = 4;
+const retryMs = 15_000;
+
+/** The work that tells a conversation how its graph ended. */
+export function tellingWork({ id, agentId }: Pick<GraphRow, 'id' | 'agentId'>, atMs: number): NewWork {
+  const payload = { graphId: id };
+  return { id: newId('wi'), kind: graphTellWork, key: id, digest: hash('sha256', id), agentId, payload, owed: true, atMs };
+}
+
+/** Tells the conversation that asked for a graph how it ended, by a turn of its agent; whoever owns it by a message where that cannot be. */
+export function createTelling(deps: TellDeps) {
+  const { db, clock } = deps;
+
+  /** `undelivered`: why it is given up to tell the conversation. */
+  async function byInbox(
+    found: FoundGraph,
+    item: WorkItem,
+    undelivered?: { readonly errorKind: string; readonly cause: string },
+  ): Promise<'settled'> {
+    const atMs = clock.now();
+    const announce = announceIn(found.row);
+    const forOwner = isForOwners(deps.identityOf(found.row.tokenId));
+    const inbox = endMessage(found, specOf(found.row), {
+      conversationRef: undelivered !== undefined && announce.to === 'conversation' ? announce.conversationRef : null,
+      forOwner,
+      undelivered: forOwner ? undelivered?.cause : undelivered?.errorKind,
+      atMs,
+    });
+    const { id, owner, fence } = item;
+    if (await db.write(deps.operations.endWithMessage, { id, owner, fence, state: 'done', inbox, atMs })) deps.inbox.announce(inbox);
+    return 'settled';
+  }
+
+  const handler: WorkHandler = async (item, signal) => {
+    const found = await db.read(loadGraph, { id: Payload.parse(item.payload).graphId });
+    if (found === undefined) return { state: 'done' };
+    const { row } = found;
+    const announce = announceIn(row);
+    const identity = deps.identityOf(row.tokenId);
+    // A turn that gives its work back counts no tries by itself.
+    if (announce.to !== 'conversation' || identity === undefined) return byInbox(found, item);
+    if (item.attempts >= maxTellAttempts) return byInbox(found, item, { errorKind: 'failed', cause: item.waiting?.cause ?? 'its turn failed' });
+    const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
+    const conversation = () =>
+      deps.sessions.existing({ conversationRef: announce.conversationRef }, call).catch((error: unknown) => {
+        if (error instanceof AppError && error.code === 'not_found') return undefined;
+        throw error;
+      });
+    const target = await conversation();
+    if (target === undefined) return byInbox(found, item);
+    const requester = requesterIn(row);
+    const completed = found.nodes.filter(({ state }) => state === 'completed').length;
+    const title = row.label === null ? '' : `Label: ${row.label}\n`;
+    const told = await deps.turns.tell(
+      {
+        workId: item.id,
+        owner: item.owner,
+        fence: item.fence,
+        origin: 'background',
+        authority: requester?.origin ?? 'rpc',
+        target,
+        ...(row.rootRunId !== null && { rootRunId: row.rootRunId }),
+        ...(requester?.bounds !== undefined && { toolBounds: requester.bounds }),
+        kept: true,
+        operation: 'subagent',
+        settle: (ended) =>
+          deps.durable.waitFor(item, ended) ??
+          (ended.failure === undefined ? { state: 'done' } : { retryAfterMs: retryMs, errorKind: ended.failure.kind }),
+      },
+      async () => {
+        // It may have been deleted while this waited for it.
+        if ((await conversation()) === undefined) return undefined;
+        return {
+          message: `Graph ${row.id}, which was started for this conversation, has ended: ${completed} of ${row.nodeCount} nodes completed. Tell what came of it. What its agents said follows.`,
+          fenced: {
+            text: [`${title}${resultOf(found, specOf(row))}`, failuresOf(found)].filter((part) => part !== '').join('\n\n'),
+            source: 'sub-agent',
+            clean: found.nodes.every(({ tainted }) => tainted === 0),
+          },
+        };
+      },
+      call,
+    );
+    return told === undefined ? byInbox(found, item) : 'settled';
+  };
+
+  async function gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
+    const found = await db.read(loadGraph, { id: Payload.parse(item.payload).graphId });
+    if (found !== undefined) await byInbox(found, item, { errorKind, cause });
+  }
+
+  return { handler, gaveUp };
+}

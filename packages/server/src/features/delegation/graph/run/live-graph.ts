@@ -1,0 +1,447 @@
+import { AppError } from '../../../../kernel/app-error.ts';
+import type { CallContext, Identity } from '../../../../kernel/call-context.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { EventBus } from '../../../../kernel/event-bus.ts';
+import { newId, newTraceId } from '../../../../kernel/ids.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { WorkItem } from '../../../unattended/durable/api.ts';
+import type { InboxApi, InboxMessage } from '../../../unattended/inbox/api.ts';
+import type { SubagentsApi } from '../../subagents/api.ts';
+import { maxAsked, nodeMessage, questionMessage } from './announce.ts';
+import { askPerson } from './ask.ts';
+import { isOver, verdictOf } from '../definition/barrier.ts';
+import { headOf } from '../../../../kernel/cut-text.ts';
+import { type GraphSpec, leavesOf } from '../definition/definition.ts';
+import type { Wish } from '../nodes/drivers.ts';
+import { Limit } from '../nodes/limit.ts';
+import { envelopeOf, filledTask, summarizedFor, type Upstream } from '../nodes/envelope.ts';
+import { changeOf, type NodeNow, nodeNow } from '../nodes/live-node.ts';
+import type { GraphOperations } from './operations.ts';
+import {
+  type Announce,
+  announceIn,
+  type CancelReason,
+  type GraphRow,
+  parseDefinition,
+  requesterIn,
+  type Requester,
+  specOf,
+  variablesIn,
+} from '../rows.ts';
+import { type NodeHost, type Phase, runNode } from '../nodes/run-node.ts';
+import type { SummarizeOutput } from '../nodes/summary.ts';
+import { answerGate, cancelGraph, type FoundGraph } from '../store.ts';
+
+export interface LiveDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly subagents: SubagentsApi;
+  readonly inbox: InboxApi;
+  readonly operations: Pick<GraphOperations, 'move'>;
+  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly defaultAgentId: string;
+  /** A summary of an output; undefined where none could be made. */
+  readonly summarize: SummarizeOutput;
+  /** Nodes that run at once. */
+  readonly concurrency: number;
+  readonly fence: (text: string, label: FenceLabel) => string;
+}
+
+/** How a graph ended by itself. */
+export interface LiveEnd {
+  readonly state: 'completed' | 'failed' | 'cancelled';
+  readonly reason: CancelReason | null;
+}
+
+/** What a run has beyond the time of its node, which ends it before. */
+const runGraceMs = 5_000;
+const progressCharacters = 200;
+const errorCharacters = 500;
+
+/** A graph that runs in this process. Everything that it would need to go on in another is in its rows. */
+export class LiveGraph {
+  readonly row: GraphRow;
+  readonly spec: GraphSpec;
+  readonly nodes: ReadonlyMap<string, NodeNow>;
+  readonly #deps: LiveDeps;
+  readonly #claim: Pick<WorkItem, 'id' | 'owner' | 'fence'>;
+  readonly #isResumed: boolean;
+  readonly #requester: Requester | undefined;
+  readonly #announce: Announce;
+  readonly #variables: Readonly<Record<string, string>>;
+  readonly #halted = new AbortController();
+  readonly #expired = new AbortController();
+  readonly #cancelled = new AbortController();
+  #reason: CancelReason | null;
+  #wake = Promise.withResolvers<void>();
+  /** Its time; it stands still while a run waits. */
+  #limit: Limit | undefined;
+  #waitedMs: number;
+  #savedWaitedMs: number;
+  /** Runs that waited when this process took the graph up. */
+  readonly #waiting = new Set<string>();
+  readonly #summaries = new Map<string, Promise<string | undefined>>();
+  /** Nodes at work, those that wait for a further try among them. */
+  readonly #running = new Map<string, Promise<void>>();
+
+  constructor(deps: LiveDeps, { row, nodes }: FoundGraph, { id, owner, fence, attempts, resumed }: WorkItem) {
+    this.#deps = deps;
+    this.row = row;
+    this.spec = specOf(row);
+    this.#claim = { id, owner, fence };
+    this.#isResumed = attempts > 1 || resumed;
+    this.#requester = requesterIn(row);
+    this.#announce = announceIn(row);
+    this.#variables = variablesIn(row);
+    this.#reason = row.cancelReason;
+    this.#waitedMs = this.#savedWaitedMs = row.waitedMs;
+    const rows = new Map(nodes.map((node) => [node.nodeId, node]));
+    this.nodes = new Map(
+      this.spec.nodes.map((spec) => {
+        const found = rows.get(spec.id);
+        if (found === undefined) throw new Error(`node ${spec.id} of ${row.id} has no row`);
+        return [spec.id, nodeNow(spec, found)];
+      }),
+    );
+    if (this.#reason !== null) this.#cancelled.abort();
+  }
+
+  /** Runs what is left; undefined when this process has nothing to do with the graph any more. */
+  async run(): Promise<LiveEnd | undefined> {
+    const { clock } = this.#deps;
+    if (this.#isResumed) await this.#takeUp();
+    const endsAtMs = (this.row.startedAtMs ?? clock.now()) + this.spec.timeoutMs + this.#waitedMs;
+    this.#limit = new Limit(clock, endsAtMs - clock.now(), () => {
+      this.#expired.abort();
+      this.cancel('timeout');
+    });
+    try {
+      await this.#schedule();
+      return this.#end();
+    } catch (error) {
+      if (this.#halted.signal.aborted) return undefined;
+      throw error;
+    } finally {
+      this.#limit.end();
+      this.halt();
+    }
+  }
+
+  /** What waited while nobody had the graph waited for no fault of its own. */
+  async #takeUp(): Promise<void> {
+    const now = this.#deps.clock.now();
+    const found = await this.#deps.subagents.waitingOf(this.row.id);
+    const since = (runs: typeof found) => Math.max(0, now - Math.min(now, ...runs.map(({ waiting }) => waiting.sinceMs)));
+    for (const { runId } of found) this.#waiting.add(runId);
+    for (const node of this.nodes.values())
+      if (node.deadlineMs !== null) node.deadlineMs += since(found.filter(({ nodeId }) => nodeId === node.spec.id));
+    this.#waitedMs += since(found);
+  }
+
+  /** From the first wait of a run to its end its time is not that of the graph: its own limit holds, and begins anew after each wait. */
+  #whileWaiting(runId: string, limit: Limit | undefined): () => number {
+    let goOn: (() => number)[] | undefined;
+    const waits = () => {
+      goOn ??= [this.#limit, limit].map((one) => one?.stop() ?? (() => 0));
+    };
+    const forget = this.#deps.subagents.onWait(runId, waits);
+    if (this.#waiting.delete(runId)) waits();
+    return () => {
+      forget();
+      const [graph, node] = goOn ?? [];
+      this.#waitedMs += graph?.() ?? 0;
+      return node?.() ?? 0;
+    };
+  }
+
+  /** This process lets go of the graph: it ended elsewhere, or goes on in another process. */
+  halt(): void {
+    this.#halted.abort(new AppError('unavailable', 'The graph is let go'));
+    this.#wake.resolve();
+  }
+
+  /** Nothing more begins; what runs ends by itself. What a person asked for is in the row already. */
+  cancel(reason: CancelReason): void {
+    if (this.#reason !== null) return;
+    this.#reason = reason;
+    this.#cancelled.abort();
+    this.#wake.resolve();
+    if (reason !== 'manual')
+      this.#deps.db
+        .write(cancelGraph, { id: this.row.id, reason })
+        .catch((error: unknown) => this.#deps.log.error({ err: error }, 'The end of a graph could not be noted'));
+  }
+
+  /** A person answered a gate, and the row has it. */
+  answered(nodeId: string, answer: 'approved' | 'denied', answerText: string): void {
+    const node = this.nodes.get(nodeId);
+    if (node === undefined) return;
+    Object.assign(node, { answer, answerText });
+    node.answered?.();
+  }
+
+  /** True while an approval gate waits for a person. */
+  get waitsForAnswer(): boolean {
+    return [...this.nodes.values()].some(({ answered }) => answered !== undefined);
+  }
+
+  /** What an approval gate asks, while it waits. */
+  questionOf(nodeId: string): string | undefined {
+    const node = this.nodes.get(nodeId);
+    return node?.answered === undefined ? undefined : headOf(this.#wordsOf(node), maxAsked);
+  }
+
+  get outputs(): Record<string, string | null> {
+    return Object.fromEntries([...this.nodes].map(([id, { output }]) => [id, output]));
+  }
+
+  async #schedule(): Promise<void> {
+    const host = this.#host();
+    for (const node of this.nodes.values()) if (node.state === 'running') this.#begin(node, host);
+    for (;;) {
+      this.#wake = Promise.withResolvers();
+      await this.#skip();
+      for (const node of this.nodes.values()) {
+        if (this.#reason !== null || this.#atWork >= this.#deps.concurrency) break;
+        if (node.state !== 'pending' || this.#running.has(node.spec.id) || this.#verdict(node) !== 'run') continue;
+        if (this.#exhausted() === undefined) this.#begin(node, host);
+      }
+      if (this.#running.size === 0 && [...this.nodes.values()].every(({ state }) => isOver(state))) return;
+      await Promise.race([...this.#running.values(), this.#wake.promise]);
+      this.#halted.signal.throwIfAborted();
+    }
+  }
+
+  /** Those whose end is on the way to its row have made room. */
+  get #atWork(): number {
+    return [...this.#running.keys()].filter((id) => !isOver(this.nodes.get(id)?.state ?? 'skipped')).length;
+  }
+
+  #begin(node: NodeNow, host: NodeHost): void {
+    const ended = runNode(node, host).finally(() => this.#running.delete(node.spec.id));
+    this.#running.set(node.spec.id, ended);
+    // Whoever waits for it learns of it; a graph that is let go does not wait.
+    ended.catch(() => {});
+  }
+
+  #verdict(node: NodeNow) {
+    return verdictOf(node.spec, this.spec.onFailure, (id) => this.nodes.get(id)?.state ?? 'skipped');
+  }
+
+  /** Nodes that nothing leads to any more; one that is skipped may be what others wait for. */
+  async #skip(): Promise<void> {
+    const atMs = this.#deps.clock.now();
+    const skipped: NodeNow[] = [];
+    for (const node of this.nodes.values()) {
+      // One that waits for a further try ends by itself.
+      if (node.state !== 'pending' || this.#running.has(node.spec.id)) continue;
+      const isSkipped = this.#reason !== null || this.#verdict(node) === 'skip';
+      if (!isSkipped) continue;
+      const error = this.#reason === null ? 'what it depends on did not complete' : `cancelled: ${this.#reason}`;
+      Object.assign(node, { state: 'skipped', error, endedAtMs: atMs });
+      skipped.push(node);
+    }
+    if (skipped.length === 0) return;
+    await this.#save(skipped);
+    for (const node of skipped) this.#tell(node);
+  }
+
+  #end(): LiveEnd {
+    const reason = this.#reason;
+    const hasResult = leavesOf(this.spec.nodes).some(({ id }) => this.nodes.get(id)?.state === 'completed');
+    const state = reason === 'manual' || reason === 'killed' ? 'cancelled' : hasResult ? 'completed' : 'failed';
+    return { state, reason };
+  }
+
+  #exhausted(): 'timeout' | 'budget' | undefined {
+    if (this.#expired.signal.aborted) return 'timeout';
+    const { budget } = this.spec;
+    if (budget === undefined) return undefined;
+    const nodes = [...this.nodes.values()];
+    const tokens = nodes.reduce((sum, node) => sum + node.tokens, 0);
+    const cost = nodes.reduce((sum, node) => sum + node.costNano, 0) / 1e9;
+    if (tokens < (budget.maxTokens ?? Infinity) && cost < (budget.maxCost ?? Infinity)) return undefined;
+    this.cancel('budget');
+    return 'budget';
+  }
+
+  async #save(nodes: readonly NodeNow[], inbox: readonly InboxMessage[] = []): Promise<void> {
+    const delivered = await this.#deps.db.write(this.#deps.operations.move, {
+      claim: this.#claim,
+      graphId: this.row.id,
+      changes: nodes.map(changeOf),
+      inbox,
+      ...(this.#waitedMs !== this.#savedWaitedMs && { waitedMs: (this.#savedWaitedMs = this.#waitedMs) }),
+    });
+    if (delivered === undefined) this.halt();
+    this.#halted.signal.throwIfAborted();
+    for (const message of inbox) if (delivered?.includes(message.id) === true) this.#deps.inbox.announce(message);
+  }
+
+  #tell(node: NodeNow): void {
+    const { state, runId, progress, startedAtMs, endedAtMs, error, spec } = node;
+    this.#deps.bus.emit(
+      'graph:node_updated',
+      {
+        ...this.#about,
+        nodeId: spec.id,
+        status: state,
+        ...(runId !== null && { runId }),
+        ...(progress !== undefined && { progress: headOf(progress, progressCharacters) }),
+        ...(node.answered !== undefined && { waitsForAnswer: true }),
+        ...(startedAtMs !== null && endedAtMs !== null && { durationMs: Math.max(0, endedAtMs - startedAtMs) }),
+        ...(error !== null && { error: headOf(error, errorCharacters) }),
+      },
+      this.row.principalId,
+    );
+  }
+
+  #phase(node: NodeNow, phase: Phase): void {
+    const typeId = node.spec.work?.type;
+    if (typeId !== undefined)
+      this.#deps.bus.emit('graph:driver_lifecycle', { ...this.#about, nodeId: node.spec.id, typeId, phase }, this.row.principalId);
+  }
+
+  get #about() {
+    return { graphId: this.row.id, agentId: this.row.agentId, timestamp: this.#deps.clock.now() };
+  }
+
+  /** What one agent said, for another one to read. */
+  #fenced(text: string, from: string, clean: boolean): string {
+    return this.#deps.fence(text, { source: 'sub-agent', from, clean });
+  }
+
+  /** The words of the author, which are no orders when an agent wrote them that had read text from outside. */
+  #own(text: string): string {
+    return this.#requester?.tainted !== true ? text : this.#deps.fence(text, { source: 'sub-agent', from: this.row.agentId });
+  }
+
+  #upstream(node: NodeNow): ReadonlyMap<string, Upstream> {
+    const found = new Map<string, Upstream>();
+    for (const id of node.spec.dependsOn) {
+      const from = this.nodes.get(id);
+      if (from === undefined) continue;
+      const { state, output, partial } = from;
+      found.set(id, { state: state === 'completed' || state === 'skipped' ? state : 'failed', output, partial });
+    }
+    return found;
+  }
+
+  /** Of each result one summary is made, for all nodes that are told it. */
+  async #withSummaries(upstream: ReadonlyMap<string, Upstream>, ids: readonly string[]): Promise<ReadonlyMap<string, Upstream>> {
+    const known = new Map(upstream);
+    await Promise.all(
+      ids.map(async (id) => {
+        const from = upstream.get(id);
+        if (from?.output === null || from?.output === undefined) return;
+        const { agentId, principalId, id: graphId } = this.row;
+        const about = { agentId, principalId, graphId, signal: AbortSignal.any([this.#halted.signal, this.#expired.signal]) };
+        const summary = this.#summaries.get(id) ?? this.#deps.summarize(from.output, about);
+        this.#summaries.set(id, summary);
+        known.set(id, { ...from, summary: await summary });
+      }),
+    );
+    this.#halted.signal.throwIfAborted();
+    return known;
+  }
+
+  #host(): NodeHost {
+    const { clock, subagents, db } = this.#deps;
+    const fence = (text: string, from: string, clean: boolean) => this.#fenced(text, from, clean);
+    const own = (text: string) => this.#own(text);
+    const common = {
+      clock,
+      halted: this.#halted.signal,
+      expired: this.#expired.signal,
+      cancelled: this.#cancelled.signal,
+      save: (nodes: readonly NodeNow[], inbox?: readonly InboxMessage[]) => this.#save(nodes, inbox),
+      over: () => this.#wake.resolve(),
+      tell: (node: NodeNow) => this.#tell(node),
+      phase: (node: NodeNow, phase: Phase) => this.#phase(node, phase),
+    };
+    return {
+      ...common,
+      fence,
+      own,
+      exhausted: () => this.#exhausted(),
+      taskOf: ({ spec }) => {
+        const node = this.nodes.get(spec.id);
+        const upstream = node === undefined ? new Map<string, Upstream>() : this.#upstream(node);
+        const said = (output: string, id: string) => fence(output, id, this.nodes.get(id)?.tainted === false);
+        const envelope = (known: ReadonlyMap<string, Upstream>) =>
+          envelopeOf({ spec: this.spec, node: spec, variables: this.#variables, upstream: known, fence: said, own });
+        const summarized = summarizedFor({ node: spec, upstream });
+        return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(upstream, summarized).then(envelope);
+      },
+      start: (node, wish, key, conversationOf) => this.#start(node, wish, key, conversationOf),
+      ended: (runId) => subagents.ended(runId, this.#halted.signal),
+      whileWaiting: (runId, limit) => this.#whileWaiting(runId, limit),
+      kill: async (runId) => {
+        try {
+          await subagents.kill(runId, this.#call());
+        } catch (error) {
+          this.#deps.log.error({ err: error, runId }, 'A run of a graph could not be ended');
+        }
+      },
+      ask: (node) =>
+        askPerson(node, {
+          ...common,
+          question: (asking, kind) => questionMessage(this.row, asking, kind, this.#wordsOf(asking), this.#ref, clock.now()),
+          expire: ({ spec }) => db.write(answerGate, { graphId: this.row.id, nodeId: spec.id, answer: 'expired', text: null, atMs: null }),
+        }),
+      messagesOf: (node) => (this.row.nodeProgress === 1 ? [nodeMessage(this.row, node, this.#ref, clock.now())] : []),
+    };
+  }
+
+  /** People read what agents said as it is: it is no order to them. */
+  #wordsOf(node: NodeNow): string {
+    const { spec } = node;
+    const text = spec.work?.type === 'approval-gate' ? (spec.work.config.message ?? spec.task) : spec.task;
+    return filledTask({ node: spec, variables: this.#variables, upstream: this.#upstream(node), fence: (said) => said }, text);
+  }
+
+  get #ref(): string | null {
+    return this.#announce.to === 'conversation' ? this.#announce.conversationRef : null;
+  }
+
+  async #start(node: NodeNow, { agentId, task, model, maxSteps }: Wish, key: string, conversationOf: string | undefined): Promise<string> {
+    const { id, principalId, tokenId, rootRunId } = this.row;
+    if (rootRunId === null) throw new Error(`${id} runs without a root`);
+    const asked = this.#requester;
+    const { runId } = await this.#deps.subagents.start({
+      key: `${id}/${node.spec.id}/${key}`,
+      agentId: agentId ?? this.#defaultAgentId,
+      principalId,
+      tokenId,
+      rootRunId,
+      parentLeaseId: asked?.leaseId ?? null,
+      parentRunId: asked?.runId ?? undefined,
+      depth: (asked?.depth ?? 0) + 1,
+      task,
+      shownTask: node.spec.task,
+      model,
+      maxSteps,
+      timeoutMs: node.deadlineMs === null ? undefined : Math.max(0, node.deadlineMs - this.#deps.clock.now()) + runGraceMs,
+      graph: { graphId: id, nodeId: node.spec.id },
+      ...(asked !== undefined && { asked: { origin: asked.origin, bounds: asked.bounds, agentId: this.row.agentId }, caps: new Set(asked.caps) }),
+      conversationOf,
+    });
+    return runId;
+  }
+
+  get #defaultAgentId(): string {
+    if (this.#requester !== undefined) return this.row.agentId;
+    return parseDefinition(this.row.definitionJson).defaultAgentId ?? this.#deps.defaultAgentId;
+  }
+
+  /** In the name of whoever started it. */
+  #call(): CallContext {
+    const { tokenId, principalId } = this.row;
+    const identity = this.#deps.identityOf(tokenId) ?? { tokenId, principalId, scopes: ['rpc'] };
+    return { identity, traceId: newTraceId(), requestId: newId('rq'), signal: this.#halted.signal, transport: 'process' };
+  }
+}

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { openGraphs } from '../testing/open-graphs.ts';
+
+test('an outage that is longer than the times of a node and of its graph ends neither of them', async () => {
+  let isDown = true;
+  await using server = await openGraphs({
+    provider: { answer: () => (isDown ? { status: 500 } : { text: 'Done.' }) },
+    config: { agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1 } } } },
+  });
+  const graphId = await server.execute([{ node_id: 'one', task: 'Work', timeout_ms: 20_000 }], { settings: { timeout_ms: 30_000 } });
+  const runOf = async () => (await server.view(graphId)).nodes['one']?.runId;
+  await expect.poll(runOf).toBeDefined();
+  // Two minutes.
+  for (let n = 0; n < 120; n += 1) {
+    server.clock.advance(1_000);
+    expect((await server.view(graphId)).nodes['one']?.status).toBe('running');
+  }
+  isDown = false;
+  await server.client.call('providers.retry', { provider: 'mock' });
+  const view = await server.until(graphId, ({ isTerminal }) => isTerminal, 1_000);
+  expect(view).toMatchObject({ status: 'completed', nodes: { one: { status: 'completed', attempt: 1 } } });
+});
+
+test('an outage, and a clock that leaps, use up none of the hours that a root run may work', async () => {
+  let isDown = true;
+  await using server = await openGraphs({
+    provider: { answer: () => (isDown ? { status: 500 } : { text: 'Done.' }) },
+    config: {
+      agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1 } } },
+      autonomy: { guards: { budget: { hours: 1 } } },
+    },
+  });
+  const graphId = await server.execute([{ node_id: 'one', task: 'Work', timeout_ms: 600_000 }], { settings: { timeout_ms: 600_000 } });
+  const { runId } = await server.client.call('session.spawn', { task: 'Look' });
+  /** How often each run has begun to wait; empty while one of them is being tried. */
+  const waits = () => {
+    using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
+    const parked = `kind = 'subagent' and state = 'accepted' and waiting_json is not null`;
+    const rows = db.prepare(`select json_extract(waiting_json, '$.waits') as n from work_item where ${parked} order by id`).all();
+    return rows.length === 2 ? rows.map(({ n }) => Number(n)) : [];
+  };
+  let before = [0, 0];
+  // Six hours, stepped only while both wait again: a run that is being tried would be out of time.
+  for (let half = 0; half < 12; half += 1) {
+    const triedAgain = () => {
+      server.clock.advance(50);
+      const now = waits();
+      return now.length === 2 && now.every((count, index) => count > (before[index] ?? 0));
+    };
+    await expect.poll(triedAgain, { timeout: 10_000, interval: 5 }).toBe(true);
+    // Answered after the process has heard of what is stored.
+    expect((await server.view(graphId)).isTerminal).toBe(false);
+    before = waits();
+    server.clock.advance(1_800_000);
+    if (half === 4) server.clock.step(365 * 86_400_000);
+    if (half === 6) server.clock.step(-365 * 86_400_000);
+  }
+  await expect.poll(() => (server.clock.advance(50), waits().length), { timeout: 10_000, interval: 5 }).toBe(2);
+  isDown = false;
+  await server.client.call('providers.retry', { provider: 'mock' });
+  const view = await server.until(graphId, ({ isTerminal }) => isTerminal, 1_000);
+  expect(view).toMatchObject({ status: 'completed', nodes: { one: { status: 'completed', attempt: 1 } } });
+  await expect.poll(() => server.client.call('session.run_status', { runId })).toMatchObject({ status: 'completed' });
+});

@@ -1,0 +1,401 @@
+import type { GraphNodeState, GraphState } from '@gatehouse/contract';
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { CancelReason, GraphRow, NodeRow, StopReason } from './rows.ts';
+
+export const graphColumns = [
+  'id',
+  'principal_id as principalId',
+  'token_id as tokenId',
+  'agent_id as agentId',
+  'label',
+  'definition_json as definitionJson',
+  'variables_json as variablesJson',
+  'node_count as nodeCount',
+  'root_run_id as rootRunId',
+  'requester_json as requesterJson',
+  'by_agent as byAgent',
+  'announce_json as announceJson',
+  'node_progress as nodeProgress',
+  'work_id as workId',
+  'state',
+  'cancel_reason as cancelReason',
+  'created_at_ms as createdAtMs',
+  'started_at_ms as startedAtMs',
+  'ended_at_ms as endedAtMs',
+  'waited_ms as waitedMs',
+] as const;
+
+const nodeColumns = [
+  'graph_id as graphId',
+  'node_id as nodeId',
+  'place',
+  'state',
+  'attempt',
+  'run_id as runId',
+  'steps_json as stepsJson',
+  'output',
+  'error',
+  'cause',
+  'partial',
+  'tainted',
+  'effects_refused as effectsRefused',
+  'answer',
+  'answer_text as answerText',
+  'tokens',
+  'cost_nano as costNano',
+  'unpriced',
+  'started_at_ms as startedAtMs',
+  'deadline_ms as deadlineMs',
+  'ended_at_ms as endedAtMs',
+] as const;
+
+const insertGraph = query<GraphRow>(({ db, p }) =>
+  db.insertInto('graph_run').values({
+    id: p('id'),
+    principal_id: p('principalId'),
+    token_id: p('tokenId'),
+    agent_id: p('agentId'),
+    label: p('label'),
+    definition_json: p('definitionJson'),
+    variables_json: p('variablesJson'),
+    node_count: p('nodeCount'),
+    root_run_id: p('rootRunId'),
+    requester_json: p('requesterJson'),
+    by_agent: p('byAgent'),
+    announce_json: p('announceJson'),
+    node_progress: p('nodeProgress'),
+    work_id: p('workId'),
+    state: p('state'),
+    cancel_reason: p('cancelReason'),
+    created_at_ms: p('createdAtMs'),
+    started_at_ms: p('startedAtMs'),
+    ended_at_ms: p('endedAtMs'),
+    waited_ms: p('waitedMs'),
+  }),
+);
+
+const insertNode = query<{ graphId: string; nodeId: string; place: number }>(({ db, p }) =>
+  db.insertInto('graph_node').values({
+    graph_id: p('graphId'),
+    node_id: p('nodeId'),
+    place: p('place'),
+    state: 'pending',
+    attempt: 1,
+    run_id: null,
+    steps_json: '[]',
+    output: null,
+    error: null,
+    partial: 0,
+    tainted: 0,
+    effects_refused: 0,
+    answer: null,
+    answer_text: null,
+    tokens: 0,
+    cost_nano: 0,
+    unpriced: 0,
+    started_at_ms: null,
+    deadline_ms: null,
+    ended_at_ms: null,
+  }),
+);
+
+const graphById = query<{ id: string }, GraphRow>(({ db, p }) => db.selectFrom('graph_run').select(graphColumns).where('id', '=', p('id')));
+const nodesOf = query<{ graphId: string }, NodeRow>(({ db, p }) =>
+  db.selectFrom('graph_node').select(nodeColumns).where('graph_id', '=', p('graphId')).orderBy('place'),
+);
+const dropGraph = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_run').where('id', '=', p('id')));
+const dropNodes = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_node').where('graph_id', '=', p('id')));
+
+// A state that is bound as a parameter would not be found in the index of that state.
+const countOpen = query<{ principalId: string }, { all: number; own: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('graph_run')
+    .select([sql<number>`count(*)`.as('all'), sql<number>`count(case when principal_id = ${p('principalId')} then 1 end)`.as('own')])
+    .where(sql<boolean>`state = 'running'`),
+);
+
+/** How many graphs run, and how many of a principal. */
+export async function openGraphs(tx: Tx, principalId: string): Promise<{ readonly all: number; readonly own: number }> {
+  return (await tx.get(countOpen, { principalId })) ?? { all: 0, own: 0 };
+}
+
+/** A graph begins, in the place of the one that was loaded under the same id. False: that has been started, or is gone. */
+export async function addGraph(tx: Tx, row: GraphRow, nodeIds: readonly string[], wasLoaded: boolean): Promise<boolean> {
+  if (wasLoaded) {
+    if ((await tx.get(graphById, { id: row.id }))?.state !== 'pending') return false;
+    await tx.run(dropGraph, { id: row.id });
+  }
+  await tx.run(insertGraph, row);
+  for (const [place, nodeId] of nodeIds.entries()) await tx.run(insertNode, { graphId: row.id, nodeId, place });
+  return true;
+}
+
+const beyondLoaded = query<{ principalId: string; kept: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('graph_run')
+    .where(
+      sql<boolean>`id in (select id from graph_run where state = 'pending' and principal_id = ${p('principalId')} order by created_at_ms desc, id desc limit 100 offset ${p('kept')})`,
+    ),
+);
+
+/** Graphs of one owner that are loaded and not started; the oldest make room. */
+const maxLoaded = 100;
+
+export const keepLoaded = operation('graph.keepLoaded', async (tx, row: GraphRow): Promise<void> => {
+  await tx.run(insertGraph, row);
+  await tx.run(beyondLoaded, { principalId: row.principalId, kept: maxLoaded });
+});
+
+export interface FoundGraph {
+  readonly row: GraphRow;
+  readonly nodes: readonly NodeRow[];
+}
+
+export async function readGraph(tx: Tx, id: string): Promise<FoundGraph | undefined> {
+  const row = await tx.get(graphById, { id });
+  return row && { row, nodes: await tx.all(nodesOf, { graphId: id }) };
+}
+
+/** What becomes of a node: all of it that changes. */
+export interface NodeChange extends Pick<
+  NodeRow,
+  | 'nodeId'
+  | 'state'
+  | 'attempt'
+  | 'runId'
+  | 'stepsJson'
+  | 'output'
+  | 'error'
+  | 'cause'
+  | 'effectsRefused'
+  | 'partial'
+  | 'tainted'
+  | 'tokens'
+  | 'costNano'
+  | 'unpriced'
+  | 'startedAtMs'
+  | 'deadlineMs'
+  | 'endedAtMs'
+> {}
+
+const changeNode = query<NodeChange & { graphId: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('graph_node')
+    .set({
+      state: p('state'),
+      attempt: p('attempt'),
+      run_id: p('runId'),
+      steps_json: p('stepsJson'),
+      output: p('output'),
+      error: p('error'),
+      cause: p('cause'),
+      effects_refused: p('effectsRefused'),
+      partial: p('partial'),
+      tainted: p('tainted'),
+      tokens: p('tokens'),
+      cost_nano: p('costNano'),
+      unpriced: p('unpriced'),
+      started_at_ms: p('startedAtMs'),
+      deadline_ms: p('deadlineMs'),
+      ended_at_ms: p('endedAtMs'),
+    })
+    .where('graph_id', '=', p('graphId'))
+    .where('node_id', '=', p('nodeId'))
+    .where(sql<boolean>`state in ('pending', 'running')`),
+);
+
+const ifRunning = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('graph_run')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`state = 'running'`),
+);
+
+const keepWaited = query<{ id: string; waitedMs: number }>(({ db, p }) =>
+  db
+    .updateTable('graph_run')
+    .set({ waited_ms: p('waitedMs') })
+    .where('id', '=', p('id')),
+);
+
+/** Nodes of a graph that runs; false when it does not run any more, and then nothing is written. */
+export async function changeNodes(tx: Tx, graphId: string, changes: readonly NodeChange[], waitedMs?: number): Promise<boolean> {
+  if ((await tx.get(ifRunning, { id: graphId })) === undefined) return false;
+  if (waitedMs !== undefined) await tx.run(keepWaited, { id: graphId, waitedMs });
+  for (const change of changes) {
+    const {
+      nodeId,
+      state,
+      attempt,
+      runId,
+      stepsJson,
+      output,
+      error,
+      cause,
+      effectsRefused,
+      partial,
+      tainted,
+      tokens,
+      costNano,
+      unpriced,
+      startedAtMs,
+      deadlineMs,
+      endedAtMs,
+    } = change;
+    const numbers = { attempt, effectsRefused, partial, tainted, tokens, costNano, unpriced, startedAtMs, deadlineMs, endedAtMs };
+    await tx.run(changeNode, { graphId, nodeId, state, runId, stepsJson, output, error, cause, ...numbers });
+  }
+  return true;
+}
+
+const endOne = query<{ id: string; state: GraphState; reason: CancelReason | null; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('graph_run')
+    .set({
+      state: p('state'),
+      cancel_reason: sql`coalesce(${p('reason')}, cancel_reason)`,
+      ended_at_ms: p('atMs'),
+    })
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`state = 'running'`),
+);
+const endNodes = query<{ id: string; from: GraphNodeState; to: GraphNodeState; error: string; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('graph_node')
+    .set({ state: p('to'), error: p('error'), ended_at_ms: p('atMs') })
+    .where('graph_id', '=', p('id'))
+    .where('state', '=', p('from')),
+);
+
+/** Who stopped a graph that runs, even at the last moment: whoever was told so shall find it so. */
+export async function stoppedGraph(tx: Tx, id: string): Promise<StopReason | undefined> {
+  const row = await tx.get(graphById, { id });
+  if (row?.state !== 'running') return undefined;
+  return row.cancelReason === 'manual' || row.cancelReason === 'killed' ? row.cancelReason : undefined;
+}
+
+export interface GraphEnd {
+  readonly id: string;
+  readonly state: Extract<GraphState, 'completed' | 'failed' | 'cancelled'>;
+  readonly reason: CancelReason | null;
+  /** Of nodes that have not ended: why not. */
+  readonly error: string;
+  readonly atMs: number;
+}
+
+/** Ends a graph that runs, with whatever of its nodes has not ended. False: it had ended before. */
+export async function endGraphRow(tx: Tx, { id, state, reason, error, atMs }: GraphEnd): Promise<boolean> {
+  if ((await tx.run(endOne, { id, state, reason, atMs })).changes === 0) return false;
+  await tx.run(endNodes, { id, from: 'running', to: 'failed', error, atMs });
+  await tx.run(endNodes, { id, from: 'pending', to: 'skipped', error, atMs });
+  return true;
+}
+
+const openOfRoot = query<{ rootRunId: string }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('graph_run')
+    .select('id')
+    .where('root_run_id', '=', p('rootRunId'))
+    .where(sql<boolean>`state = 'running'`),
+);
+
+export function openGraphsOf(tx: Tx, rootRunId: string): Promise<{ readonly id: string }[]> {
+  return tx.all(openOfRoot, { rootRunId });
+}
+
+const cancelOne = query<{ id: string; reason: CancelReason }>(({ db, sql, p }) =>
+  db
+    .updateTable('graph_run')
+    .set({ cancel_reason: p('reason') })
+    .where('id', '=', p('id'))
+    .where('cancel_reason', 'is', null)
+    .where(sql<boolean>`state = 'running'`),
+);
+
+/** Nothing more of a graph is to begin. False when it has ended, or was cancelled before. */
+export const cancelGraph = operation(
+  'graph.cancel',
+  async (tx, { id, reason, audit }: { readonly id: string; readonly reason: CancelReason; readonly audit?: AuditRow }): Promise<boolean> => {
+    if ((await tx.run(cancelOne, { id, reason })).changes === 0) return false;
+    if (audit !== undefined) await appendAudit(tx, audit);
+    return true;
+  },
+);
+
+const answerOne = query<{ graphId: string; nodeId: string; answer: string; text: string | null; atMs: number | null }>(({ db, sql, p }) =>
+  db
+    .updateTable('graph_node')
+    .set({ answer: p('answer'), answer_text: p('text') })
+    .where('graph_id', '=', p('graphId'))
+    .where('node_id', '=', p('nodeId'))
+    .where('answer', 'is', null)
+    // While no process runs the graph its time runs out all the same.
+    .where(sql<boolean>`state = 'running' and (${p('atMs')} is null or deadline_ms > ${p('atMs')})`),
+);
+const answerOf = query<{ graphId: string; nodeId: string }, Pick<NodeRow, 'answer' | 'answerText'>>(({ db, p }) =>
+  db.selectFrom('graph_node').select(['answer', 'answer_text as answerText']).where('graph_id', '=', p('graphId')).where('node_id', '=', p('nodeId')),
+);
+
+/** Answers a gate that asks, or lets its time run out: whichever is written first holds. Gives what holds, and whether it is this. */
+export const answerGate = operation(
+  'graph.answer',
+  async (
+    tx,
+    input: {
+      readonly graphId: string;
+      readonly nodeId: string;
+      readonly answer: NonNullable<NodeRow['answer']>;
+      readonly text: string | null;
+      /** When it was given; null for the answer that its time ran out. */
+      readonly atMs: number | null;
+      readonly audit?: AuditRow;
+    },
+  ): Promise<Pick<NodeRow, 'answer' | 'answerText'> & { readonly isNew: boolean }> => {
+    const { graphId, nodeId, answer, text, atMs, audit } = input;
+    const isNew = (await tx.run(answerOne, { graphId, nodeId, answer, text, atMs })).changes > 0;
+    if (isNew && audit !== undefined) await appendAudit(tx, audit);
+    const held = await tx.get(answerOf, { graphId, nodeId });
+    return { answer: held?.answer ?? null, answerText: held?.answerText ?? null, isNew };
+  },
+);
+
+/** Deletes a run with its outputs; the caller has looked whether it has ended. */
+export const deleteGraphRun = operation(
+  'graph.deleteRun',
+  async (tx, { id, audit }: { readonly id: string; readonly audit: AuditRow }): Promise<boolean> => {
+    const row = await tx.get(graphById, { id });
+    if (row === undefined || row.state === 'running') return false;
+    await tx.run(dropNodes, { id });
+    await tx.run(dropGraph, { id });
+    await appendAudit(tx, audit);
+    return true;
+  },
+);
+
+const overdue = query<{ beforeMs: number; loadedBeforeMs: number; kept: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('graph_run')
+    .select('id')
+    .where(
+      sql<boolean>`(state = 'pending' and created_at_ms < ${p('loadedBeforeMs')}) or ended_at_ms < ${p('beforeMs')} or id in (
+        select id from graph_run where ended_at_ms is not null order by ended_at_ms desc limit 500 offset ${p('kept')})`,
+    )
+    .limit(500),
+);
+
+/** Deletes what ended, or was loaded, long ago, and what is beyond the number that is kept; gives how many. */
+export const pruneGraphs = operation(
+  'graph.prune',
+  async (tx, input: { readonly beforeMs: number; readonly loadedBeforeMs: number; readonly kept: number }): Promise<number> => {
+    const found = await tx.all(overdue, input);
+    for (const { id } of found) {
+      await tx.run(dropNodes, { id });
+      await tx.run(dropGraph, { id });
+    }
+    return found.length;
+  },
+);
+
+export const graphOperations = [keepLoaded, cancelGraph, answerGate, deleteGraphRun, pruneGraphs];

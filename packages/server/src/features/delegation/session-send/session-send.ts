@@ -1,0 +1,177 @@
+import type { ResultInput } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
+import { type CallContext, isTaintedCall, type ToolBounds } from '../../../kernel/call-context.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { newId } from '../../../kernel/ids.ts';
+import type { Tool } from '../../../runtime/tool.ts';
+import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
+import type { AutonomyApi } from '../autonomy/api.ts';
+import type { DurableWork } from '../../unattended/durable/api.ts';
+import type { ConversationAddress } from '../../conversations/turns/api.ts';
+import { type AnswerDeps, createAnswer, sendLimits } from './answer.ts';
+import type { SendIntake, SendRow } from './api.ts';
+import { sendKind, workOf } from './exchange.ts';
+import { createSendTool } from './tool.ts';
+import { type SendEnd, Waiting } from './waiting.ts';
+
+/** A conversation that a message may go to. */
+export interface SendTarget {
+  readonly ref: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  /** Of a sub-agent: what bounds it beside the policy of its agent. */
+  readonly bounds?: ToolBounds | undefined;
+  /** Of a sub-agent: its run has not ended. */
+  readonly isStarting?: boolean;
+}
+
+type Sender = Pick<SendTarget, 'ref' | 'sessionKey' | 'agentId'>;
+
+export interface SessionSendDeps extends Omit<AnswerDeps, 'waiting' | 'wake' | 'mayGoOn'> {
+  readonly agents: AgentsApi;
+  readonly autonomy: Pick<AutonomyApi, 'admit' | 'budget' | 'onStop'>;
+  readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor'>;
+  readonly policy: { readonly enabled: boolean; readonly maxPingPongTurns: number; readonly allowAgents: readonly string[] };
+  readonly acceptSend: Operation<SendIntake, void>;
+  /** A conversation within reach of the caller, of an agent also a sub-agent that its conversation asked for; else `not_found`. */
+  readonly findTarget: (address: ConversationAddress, call: CallContext) => Promise<SendTarget>;
+  /** Whether a turn of the conversation runs or waits. */
+  readonly isPending: (ref: string) => boolean;
+  /** The own conversation of a token with an agent. */
+  readonly ownOf: (agentId: string, call: CallContext) => Sender;
+}
+
+export interface SessionSend {
+  readonly methods: HandlersOf<'session.send'>;
+  readonly tools: readonly Tool[];
+}
+
+/** Messages from conversation to conversation: each is stored with the work that brings it there before it is acknowledged. */
+export function createSessionSend(deps: SessionSendDeps): SessionSend {
+  const { db, bus, clock, policy } = deps;
+  const waiting = new Waiting(clock);
+  const answer = createAnswer({ ...deps, waiting, wake: () => deps.durable.wake(sendKind), mayGoOn: deps.autonomy.budget.covers });
+  deps.durable.handle(sendKind, answer.run, { ...sendLimits, gaveUp: answer.gaveUp });
+  bus.listen(['session:expired'], ({ payload }) => {
+    if (!('reason' in payload) || payload.reason !== 'deleted' || !('conversationRef' in payload)) return;
+    // The deletion ended what was stored before it; without this write a later message fails when its turn finds no conversation.
+    answer.conversationDeleted(payload.conversationRef).catch(() => {});
+  });
+  deps.autonomy.onStop(async (rootRunId, how) => (how === 'kill' ? answer.stop(rootRunId) : 0));
+
+  /** Where a message comes from, and answers of `ping-pong` go. */
+  function senderOf(mode: SendRow['mode'], target: SendTarget, call: CallContext): Sender | undefined {
+    const { agentCaller } = call;
+    if (agentCaller === undefined) return mode === 'ping-pong' ? deps.ownOf(target.agentId, call) : undefined;
+    const { conversationRef: ref, agentId, turn } = agentCaller;
+    return turn === undefined ? undefined : { ref, agentId, sessionKey: turn.sessionKey };
+  }
+
+  const send: SessionSend['methods']['session.send'] = async ({ text, mode, timeoutMs, maxTurns, ...address }, call) => {
+    if (!policy.enabled) throw new AppError('denied', 'Messages between conversations are switched off (security.agentToAgent.enabled is false)');
+    if (maxTurns !== undefined && mode !== 'ping-pong')
+      throw new AppError('invalid_params', 'maxTurns: belongs to the mode ping-pong', {
+        param: 'maxTurns',
+        issues: [{ path: 'maxTurns', message: 'belongs to the mode ping-pong' }],
+      });
+    const target = await deps.findTarget(address, call);
+    deps.agents.usable(target.agentId, call);
+    const { agentCaller } = call;
+    const from = senderOf(mode, target, call);
+    // Its turn would wait for one that waits for its end.
+    if (mode !== 'fire-and-forget' && from?.ref === target.ref)
+      throw new AppError('precondition_failed', 'A conversation cannot wait for itself: send with mode fire-and-forget', { param: 'mode' });
+    // The turn that calls holds its conversation, so that answers can only come back to it afterwards.
+    const isAwaited = mode === 'wait' || (mode === 'ping-pong' && agentCaller === undefined);
+    if (isAwaited && agentCaller !== undefined && waiting.wouldHang(agentCaller.conversationRef, target.ref))
+      throw new AppError('precondition_failed', 'That conversation waits for this one: send with mode fire-and-forget', { param: 'mode' });
+    if (agentCaller !== undefined) {
+      const { allowAgents } = policy;
+      if (target.agentId !== agentCaller.agentId && allowAgents.length > 0 && !allowAgents.includes(target.agentId))
+        throw new AppError('denied', `Messages to agent ${target.agentId} are not allowed (security.agentToAgent.allowAgents)`);
+      deps.autonomy.admit('orch:message', callingAgent(call), call);
+    }
+
+    const row = rowOf({ text, mode, maxTurns: maxTurns ?? policy.maxPingPongTurns }, target, from, call);
+    const waiter = isAwaited
+      ? waiting.wait(row.id, { from: agentCaller?.conversationRef, to: target.ref, ms: timeoutMs, signal: call.signal })
+      : undefined;
+    const startedMs = clock.monotonic();
+    try {
+      const isStarting = target.isStarting === true || deps.isPending(target.ref);
+      await db.write(deps.acceptSend, { send: row, work: workOf(row, 0, row.createdAtMs), isStarting, ageNowMs: clock.ageNow() });
+    } catch (error) {
+      waiter?.leave();
+      throw error;
+    }
+    announce(row);
+    deps.durable.wake(sendKind);
+    const sent = { sent: true as const, conversationRef: target.ref, sessionKey: target.sessionKey, agentId: target.agentId, mode };
+    return waiter === undefined ? sent : { ...sent, ...resultOf(mode, await waiter.ended, clock.monotonic() - startedMs) };
+  };
+
+  function callingAgent(call: CallContext): Agent {
+    return deps.agents.usable(call.agentCaller?.agentId, call);
+  }
+
+  function rowOf(
+    { text, mode, maxTurns }: Pick<SendRow, 'text' | 'mode' | 'maxTurns'>,
+    target: SendTarget,
+    from: Sender | undefined,
+    call: CallContext,
+  ): SendRow {
+    const { identity, agentCaller, traceId } = call;
+    const bounds = boundsOf(target, agentCaller);
+    return {
+      id: newId('ss'),
+      mode,
+      byAgent: agentCaller !== undefined,
+      fromRef: from?.ref ?? null,
+      fromSessionKey: from?.sessionKey ?? null,
+      fromAgentId: from?.agentId ?? null,
+      toRef: target.ref,
+      toSessionKey: target.sessionKey,
+      toAgentId: target.agentId,
+      toPrincipalId: target.principalId,
+      principalId: agentCaller?.principalId ?? identity.principalId,
+      tokenId: identity.tokenId,
+      authority: agentCaller?.turn?.origin ?? 'rpc',
+      rootRunId: agentCaller?.turn?.rootRunId ?? null,
+      boundsJson: bounds === undefined ? null : JSON.stringify(bounds),
+      text,
+      tainted: isTaintedCall(call),
+      maxTurns,
+      traceId,
+      createdAtMs: clock.now(),
+    };
+  }
+
+  function announce({ fromRef, toRef, toSessionKey, toAgentId, toPrincipalId, mode, createdAtMs }: SendRow): void {
+    bus.emit('session:cross_send', { fromRef, toRef, toSessionKey, agentId: toAgentId, mode, timestamp: createdAtMs }, toPrincipalId);
+  }
+
+  return { methods: { 'session.send': send }, tools: [createSendTool(send, deps.isTainted)] };
+}
+
+/** What another conversation does for an agent it does with no tool that the agent's own turn has not, nor one that a sub-agent has not. */
+function boundsOf({ bounds }: SendTarget, caller: CallContext['agentCaller']): ToolBounds | undefined {
+  if (caller === undefined) return undefined;
+  const own = caller.turn?.toolBounds;
+  return {
+    policies: [...(own?.policies ?? []), ...(bounds?.policies ?? [])],
+    agents: [...new Set([caller.agentId, ...(own?.agents ?? []), ...(bounds?.agents ?? [])])],
+  };
+}
+
+function resultOf(mode: SendRow['mode'], end: SendEnd, runtimeMs: number): Partial<ResultInput<'session.send'>> {
+  const { response, errorKind, announced, turnsCompleted, tokens, costNano } = end;
+  if (errorKind !== null) throw new AppError('unavailable', `The other conversation gave no answer: its turn ended as ${errorKind}`);
+  return {
+    response: response ?? '',
+    announced,
+    ...(mode === 'ping-pong' && { turnsCompleted }),
+    stats: { runtimeMs: Math.round(runtimeMs), totalTokens: tokens, totalCost: costNano === null ? null : costNano / 1e9 },
+  };
+}

@@ -1,0 +1,190 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { SendProgress, SendRow, SendState } from './api.ts';
+
+/** How long messages that ended are kept. */
+const keptMs = 24 * 60 * 60_000;
+/** Messages that one conversation has not answered yet (decisions §7). */
+const maxOnTheWay = 50;
+const retryAfterMs = 1_000;
+/** Deleted with each new one: more than come. */
+const prunedAtOnce = 8;
+
+type Stored = Omit<SendRow, 'byAgent' | 'tainted'> & { readonly byAgent: number; readonly tainted: number };
+
+const insert = query<Stored>(({ db, p }) =>
+  db.insertInto('session_send').values({
+    id: p('id'),
+    mode: p('mode'),
+    by_agent: p('byAgent'),
+    from_ref: p('fromRef'),
+    from_session_key: p('fromSessionKey'),
+    from_agent_id: p('fromAgentId'),
+    to_ref: p('toRef'),
+    to_session_key: p('toSessionKey'),
+    to_agent_id: p('toAgentId'),
+    to_principal_id: p('toPrincipalId'),
+    principal_id: p('principalId'),
+    token_id: p('tokenId'),
+    authority: p('authority'),
+    root_run_id: p('rootRunId'),
+    bounds_json: p('boundsJson'),
+    text: p('text'),
+    tainted: p('tainted'),
+    max_turns: p('maxTurns'),
+    trace_id: p('traceId'),
+    state: 'open',
+    leg: 0,
+    response: null,
+    error_kind: null,
+    tokens: 0,
+    cost_nano: 0,
+    announced: 0,
+    created_at_ms: p('createdAtMs'),
+    ended_at_ms: null,
+  }),
+);
+
+const old = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
+  db.deleteFrom('session_send').where(sql<boolean>`id in (select id from session_send where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+);
+
+const onTheWay = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('session_send')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('to_ref', '=', p('ref'))
+    .where('ended_at_ms', 'is', null),
+);
+
+/** Writes a message down that is on its way, unless as many are as a conversation may have waiting. Part of `acceptSend`. */
+export async function addSend(tx: Tx, { byAgent, tainted, ...send }: SendRow, ageNowMs: number): Promise<void> {
+  const open = (await tx.get(onTheWay, { ref: send.toRef }))?.count ?? 0;
+  if (open >= maxOnTheWay)
+    throw new AppError('rate_limited', `Too many messages wait for this conversation (limit ${maxOnTheWay})`, { retryAfterMs });
+  await tx.run(old, { beforeMs: ageNowMs - keptMs, limit: prunedAtOnce });
+  await tx.run(insert, { ...send, byAgent: Number(byAgent), tainted: Number(tainted) });
+}
+
+const byId = query<{ id: string }, Stored & Omit<SendState, 'announced'> & { readonly announced: number }>(({ db, p }) =>
+  db
+    .selectFrom('session_send')
+    .select([
+      'id',
+      'mode',
+      'by_agent as byAgent',
+      'from_ref as fromRef',
+      'from_session_key as fromSessionKey',
+      'from_agent_id as fromAgentId',
+      'to_ref as toRef',
+      'to_session_key as toSessionKey',
+      'to_agent_id as toAgentId',
+      'to_principal_id as toPrincipalId',
+      'principal_id as principalId',
+      'token_id as tokenId',
+      'authority',
+      'root_run_id as rootRunId',
+      'bounds_json as boundsJson',
+      'text',
+      'tainted',
+      'max_turns as maxTurns',
+      'trace_id as traceId',
+      'created_at_ms as createdAtMs',
+      'state',
+      'leg',
+      'response',
+      'error_kind as errorKind',
+      'tokens',
+      'cost_nano as costNano',
+      'announced',
+    ])
+    .where('id', '=', p('id')),
+);
+
+export const findSend = operation('sessionSend.find', async (tx, input: { readonly id: string }): Promise<(SendRow & SendState) | undefined> => {
+  const row = await tx.get(byId, input);
+  return row === undefined ? undefined : { ...row, byAgent: row.byAgent === 1, tainted: row.tainted === 1, announced: row.announced === 1 };
+});
+
+interface Advance extends Omit<SendProgress, 'next' | 'inbox'> {
+  readonly state: SendState['state'];
+  readonly announced: boolean;
+}
+
+const move = query<Omit<Advance, 'announced'> & { nextLeg: number; announced: number; endedAtMs: number | null }>(({ db, sql, p }) =>
+  db
+    .updateTable('session_send')
+    .set({
+      state: p('state'),
+      leg: p('nextLeg'),
+      response: p('response'),
+      error_kind: p('errorKind'),
+      tokens: sql`tokens + ${p('tokens')}`,
+      cost_nano: sql`cost_nano + ${p('costNano')}`,
+      announced: p('announced'),
+      ended_at_ms: p('endedAtMs'),
+    })
+    .where('id', '=', p('sendId'))
+    .where('leg', '=', p('leg'))
+    .where('state', '=', 'open'),
+);
+
+/** Keeps an answer, once: false when it was kept, or the message ended, before. */
+export async function advanceSend(tx: Tx, { announced, ...progress }: Advance): Promise<boolean> {
+  const { state, leg, atMs } = progress;
+  const { changes } = await tx.run(move, {
+    ...progress,
+    announced: Number(announced),
+    nextLeg: state === 'open' ? leg + 1 : leg,
+    endedAtMs: state === 'open' ? null : atMs,
+  });
+  return changes > 0;
+}
+
+const fail = query<{ id: string; errorKind: string; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('session_send')
+    .set({ state: 'failed', error_kind: p('errorKind'), ended_at_ms: p('atMs') })
+    .where('id', '=', p('id'))
+    .where('state', '=', 'open'),
+);
+
+export interface SendFailure {
+  readonly id: string;
+  readonly errorKind: string;
+  readonly atMs: number;
+}
+
+/** Ends a message without an answer; false when it had ended. Part of `failSendWork`. */
+export async function closeSend(tx: Tx, { id, errorKind, atMs }: SendFailure): Promise<boolean> {
+  return (await tx.run(fail, { id, errorKind, atMs })).changes > 0;
+}
+
+/** The same for whoever stops it from outside; its work finds it ended. */
+export const failSend = operation('sessionSend.fail', closeSend);
+
+const openOf = query<{ rootRunId: string }, { id: string }>(({ db, p }) =>
+  db.selectFrom('session_send').select('id').where('root_run_id', '=', p('rootRunId')).where('ended_at_ms', 'is', null),
+);
+
+/** Messages of a root run that are on their way. */
+export const openSends = operation('sessionSend.open', async (tx, input: { readonly rootRunId: string }): Promise<string[]> => {
+  return (await tx.all(openOf, input)).map(({ id }) => id);
+});
+
+const dueIn = query<{ ref: string }, { id: string; leg: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('session_send')
+    .select(['id', 'leg'])
+    .where('ended_at_ms', 'is', null)
+    .where(sql<boolean>`(to_ref = ${p('ref')} or (from_ref = ${p('ref')} and leg % 2 = 1))`),
+);
+
+/** Ends the messages whose answer a conversation owes that is deleted; gives the answers that were due. Part of `deleteConversation`. */
+export async function endSendsOf(tx: Tx, { ref, atMs }: { readonly ref: string; readonly atMs: number }) {
+  const due = await tx.all(dueIn, { ref });
+  for (const { id } of due) await tx.run(fail, { id, errorKind: 'deleted', atMs });
+  return due;
+}
+
+export const sessionSendOperations = [findSend, failSend, openSends];

@@ -1,0 +1,27 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import type { SessionsApi } from '../../conversations/sessions/api.ts';
+import type { ConversationAddress } from '../../conversations/turns/api.ts';
+import { isSubAgentKey } from './exchange.ts';
+import type { SendTarget } from './session-send.ts';
+
+export interface TargetDeps {
+  readonly sessions: Pick<SessionsApi, 'existing'>;
+  /** The sub-agent in this conversation that the other one asked for. */
+  readonly childOf: (about: { readonly requesterRef: string; readonly conversationRef: string }) => Promise<SendTarget | undefined>;
+}
+
+/** Conversations that a caller may send to. An agent's sub-agents are its own only from the conversation that asked for them. */
+export function createFindTarget({ sessions, childOf }: TargetDeps): (address: ConversationAddress, call: CallContext) => Promise<SendTarget> {
+  return async (address, call) => {
+    const { agentCaller } = call;
+    if (agentCaller === undefined) return sessions.existing(address, call);
+    const { conversationRef } = address;
+    const child = conversationRef === undefined ? undefined : await childOf({ requesterRef: agentCaller.conversationRef, conversationRef });
+    if (child !== undefined) return child;
+    const target = await sessions.existing(address, call);
+    // The same words as for what is not there.
+    if (isSubAgentKey(target.sessionKey) && target.ref !== agentCaller.conversationRef) throw new AppError('not_found', 'Conversation not found');
+    return target;
+  };
+}

@@ -1,0 +1,192 @@
+import type { Capability, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
+import type { AgentCaller, ToolBounds } from '../../../../kernel/call-context.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import type { Agent } from '../../../agents/agents/api.ts';
+import type { AutonomyApi, NewLease, RootEntry } from '../../autonomy/api.ts';
+import type { NewWork } from '../../../unattended/durable/api.ts';
+import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
+import type { AgentToAgentConfig } from '../config.ts';
+import { readOptions, type RunOptions } from './options.ts';
+import type { NewRunRow, RunRow, TellTo } from '../run/row.ts';
+import { runWork } from './work-kind.ts';
+
+/** What a run is made of, whoever asks for it. */
+export interface RunWish {
+  readonly agent: Agent;
+  readonly principalId: string;
+  readonly tokenId: string;
+  readonly rootRunId: string;
+  readonly parentLeaseId: string | null;
+  readonly parentRunId: string | null;
+  readonly depth: number;
+  /** As it is shown; `message` is what the agent is told. */
+  readonly task: string;
+  readonly message: string;
+  readonly model?: string | undefined;
+  readonly maxSteps?: number | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly policies: readonly ToolPolicy[];
+  /** Of the turn that asked; `rpc` for a token. */
+  readonly askedBy: { readonly origin: TurnOrigin; readonly bounds?: ToolBounds | undefined; readonly agent?: Agent | undefined };
+  /** What whoever asked may set going. */
+  readonly caps: ReadonlySet<Capability>;
+  readonly requester: { readonly key: string; readonly ref: string | null; readonly agentId: string | null; readonly counted: boolean };
+  readonly announce: { readonly to: TellTo; readonly target: ConversationTarget | null; readonly runId: string | null };
+  readonly graph?: { readonly graphId: string; readonly nodeId: string } | undefined;
+  /** The conversation of an earlier run that this one goes on in. */
+  readonly conversation?: { readonly ref: string; readonly sessionKey: string } | undefined;
+  readonly steeredAtMs?: number | undefined;
+}
+
+export interface RunPlan {
+  readonly row: NewRunRow;
+  readonly work: NewWork;
+  readonly lease: NewLease;
+  readonly root: RootEntry;
+}
+
+export interface PlanDeps {
+  readonly config: AgentToAgentConfig;
+  readonly autonomy: Pick<AutonomyApi, 'standing' | 'leaseUntilMs'>;
+  readonly conversationOf: (agentId: string, principalId: string, key: { userId: string; channelId: string; peerId: string }) => ConversationTarget;
+  readonly now: () => number;
+}
+
+/** The rows of a new run. */
+export function planRun(deps: PlanDeps, wish: RunWish): RunPlan {
+  const { agent, principalId, rootRunId, askedBy, requester, announce } = wish;
+  const atMs = deps.now();
+  const id = newId('sr');
+  const leaseId = newId('ls');
+  const workId = newId('wi');
+  const target = wish.conversation ?? deps.conversationOf(agent.id, principalId, { userId: 'subagent', channelId: 'gateway', peerId: id });
+  const { maxRunTimeoutMs, perStepTimeoutMs } = deps.config.subagentContext;
+  const maxSteps = wish.maxSteps ?? deps.config.subAgentMaxSteps;
+  const own = deps.autonomy.standing(agent, undefined);
+  const caps = [...wish.caps].filter((name) => own.caps.has(name));
+  const options: RunOptions = {
+    message: wish.message,
+    ...(wish.model !== undefined && { model: wish.model }),
+    maxSteps,
+    timeoutMs: Math.min(wish.timeoutMs ?? Infinity, maxSteps * perStepTimeoutMs, maxRunTimeoutMs),
+    policies: [...wish.policies],
+    caps,
+    parentLeaseId: wish.parentLeaseId,
+    asked: {
+      origin: askedBy.origin,
+      agentId: askedBy.agent?.id ?? null,
+      policies: [...(askedBy.bounds?.policies ?? [])],
+      agents: [...(askedBy.bounds?.agents ?? [])],
+    },
+  };
+  return {
+    row: {
+      id,
+      rootRunId,
+      leaseId,
+      parentRunId: wish.parentRunId,
+      depth: wish.depth,
+      agentId: agent.id,
+      principalId,
+      tokenId: wish.tokenId,
+      requesterKey: requester.key,
+      requesterRef: requester.ref,
+      requesterAgentId: requester.agentId,
+      counted: Number(requester.counted),
+      conversationRef: target.ref,
+      sessionKey: target.sessionKey,
+      task: wish.task,
+      optionsJson: JSON.stringify(options),
+      graphId: wish.graph?.graphId ?? null,
+      nodeId: wish.graph?.nodeId ?? null,
+      workId,
+      queuedAtMs: atMs,
+      announceTo: announce.to,
+      announceRef: announce.target?.ref ?? null,
+      announceTargetJson: announce.target === null ? null : JSON.stringify(announce.target),
+      announceRunId: announce.runId,
+      steeredAtMs: wish.steeredAtMs ?? null,
+    },
+    work: { id: workId, kind: runWork, key: id, digest: '', agentId: agent.id, payload: { runId: id }, atMs },
+    lease: {
+      id: leaseId,
+      rootRunId,
+      parentLeaseId: wish.parentLeaseId,
+      runId: id,
+      agentId: agent.id,
+      principalId,
+      caps,
+      issuedAtMs: atMs,
+      expiresAtMs: deps.autonomy.leaseUntilMs(),
+      bearerDigest: null,
+    },
+    root: {
+      rootRunId,
+      piece: 'run',
+      agentId: askedBy.agent?.id ?? agent.id,
+      principalId,
+      conversationRef: requester.ref,
+      origin: askedBy.origin,
+      profile: own.profile,
+      atMs,
+    },
+  };
+}
+
+/** Where the end of a run is told that an agent asked for: while that agent is a sub-agent itself, it may look; then whoever asked for it is told. */
+export function announceToCaller({ agentId, principalId, conversationRef: ref, turn }: AgentCaller): RunWish['announce'] {
+  if (turn?.run !== undefined) return { to: 'run', target: null, runId: turn.run.runId };
+  // Callers without a turn are made by tests alone.
+  return turn === undefined ? toInbox : { to: 'conversation', target: { ref, sessionKey: turn.sessionKey, agentId, principalId }, runId: null };
+}
+
+export const toInbox: RunWish['announce'] = { to: 'inbox', target: null, runId: null };
+
+/** The rows of a run that takes the place of another, with another task: whatever bounded that one bounds it too. */
+export function planAgain(deps: PlanDeps, row: RunRow, { task, message }: { readonly task: string; readonly message: string }): RunPlan {
+  const atMs = deps.now();
+  const id = newId('sr');
+  const leaseId = newId('ls');
+  const workId = newId('wi');
+  const options = readOptions(row.optionsJson);
+  const { agentId, principalId, rootRunId } = row;
+  const target = deps.conversationOf(agentId, principalId, { userId: 'subagent', channelId: 'gateway', peerId: id });
+  return {
+    row: {
+      ...row,
+      id,
+      leaseId,
+      workId,
+      task,
+      conversationRef: target.ref,
+      sessionKey: target.sessionKey,
+      optionsJson: JSON.stringify({ ...options, message }),
+      queuedAtMs: atMs,
+      steeredAtMs: atMs,
+    },
+    work: { id: workId, kind: runWork, key: id, digest: '', agentId, payload: { runId: id }, atMs },
+    lease: {
+      id: leaseId,
+      rootRunId,
+      parentLeaseId: options.parentLeaseId,
+      runId: id,
+      agentId,
+      principalId,
+      caps: options.caps,
+      issuedAtMs: atMs,
+      expiresAtMs: deps.autonomy.leaseUntilMs(),
+      bearerDigest: null,
+    },
+    // The root is there: only its first piece of work writes the rest.
+    root: {
+      rootRunId,
+      piece: 'run',
+      agentId,
+      principalId,
+      conversationRef: row.requesterRef,
+      origin: options.asked.origin,
+      profile: 'standard',
+      atMs,
+    },
+  };
+}

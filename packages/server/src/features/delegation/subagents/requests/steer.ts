@@ -1,0 +1,98 @@
+import type { ResultInput } from '@gatehouse/contract';
+import { AppError } from '../../../../kernel/app-error.ts';
+import { type CallContext, isTaintedCall } from '../../../../kernel/call-context.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { Operation } from '../../../../kernel/db/operation.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import type { FenceLabel } from '../../../../runtime/fence.ts';
+import { isUntrustedOrigin } from '../../../../runtime/tool-policy.ts';
+import type { RunAcceptance } from './acceptance.ts';
+import type { AgentToAgentConfig } from '../config.ts';
+import type { SpawnGate } from './gate.ts';
+import { readOptions } from './options.ts';
+import { notRunning } from '../status/reach.ts';
+import { headOf } from '../../../../kernel/cut-text.ts';
+import { type EndedRun, type RunRow, storedRun } from '../run/row.ts';
+import type { RunEvents } from '../run/run-events.ts';
+import type { Runner } from '../run/runner.ts';
+
+type Not = 'not_running' | 'too_soon';
+
+export interface SteerDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly config: AgentToAgentConfig;
+  readonly gate: SpawnGate;
+  readonly events: RunEvents;
+  readonly runner: Runner;
+  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly wake: () => void;
+  /** Before an agent begins a run. */
+  readonly admit: (call: CallContext) => void;
+  readonly inject: Operation<
+    { readonly runId: string; readonly beforeMs: number; readonly atMs: number; readonly text: string; readonly steerId: string },
+    Not | undefined
+  >;
+  readonly replace: Operation<
+    { readonly runId: string; readonly beforeMs: number; readonly atMs: number; readonly next: RunAcceptance },
+    Not | { readonly ended: EndedRun[] }
+  >;
+  /** After the commit that ended these runs. */
+  readonly stopped: (runs: readonly EndedRun[]) => Promise<void>;
+  /** The rows of a run like another one, with another task. */
+  readonly again: (row: RunRow, task: { readonly task: string; readonly message: string }) => RunAcceptance;
+}
+
+/** Two messages to one run are that far apart, whoever sends them. */
+const spacingMs = 2000;
+const taskCharacters = 100_000;
+
+const steered = '[Whoever asked for this work sends a message. Go by it as far as your rules allow.]';
+const instead =
+  'You are a sub-agent, in the place of one that was stopped. Your task is the message below, as far as your rules allow. Nobody answers questions; put the whole result into your last message.';
+
+/** `subagent.steer`: a message into the running run, or another run in its place. */
+export function createSteer(deps: SteerDeps) {
+  const { db, clock, events } = deps;
+
+  function refuse(not: Not, row: RunRow): AppError {
+    if (not === 'not_running') return notRunning(row.id);
+    return new AppError('rate_limited', `A run takes one message in ${spacingMs / 1000} seconds`, { retryAfterMs: spacingMs });
+  }
+
+  /** Another run is begun for the agent, as by a spawn; and a turn of an untrusted origin directs nothing that has more rights. */
+  function admit(row: RunRow, call: CallContext): void {
+    const turn = call.agentCaller?.turn;
+    if (turn === undefined) return;
+    const { asked } = readOptions(row.optionsJson);
+    if (isUntrustedOrigin(turn.origin) && asked.origin !== turn.origin)
+      throw new AppError('denied', `A turn of origin ${turn.origin} may not steer what one of origin ${asked.origin} asked for`);
+    if (!deps.config.steerInject) deps.admit(call);
+  }
+
+  return async (row: RunRow, message: string, call: CallContext): Promise<ResultInput<'subagent.steer'>> => {
+    admit(row, call);
+    const atMs = clock.now();
+    const when = { runId: row.id, beforeMs: atMs - spacingMs, atMs };
+    const fenced = deps.fence(message, { source: 'steer', clean: !isTaintedCall(call) });
+    if (deps.config.steerInject) {
+      const kept = { id: newId('ss'), text: `${steered}\n${fenced}` };
+      const not = await db.write(deps.inject, { ...when, steerId: kept.id, text: kept.text });
+      if (not !== undefined) throw refuse(not, row);
+      deps.runner.live(row.id)?.steer(kept);
+      return { status: 'steered_inject', runId: row.id };
+    }
+    if (deps.gate.refusal !== undefined) throw deps.gate.refusal.error;
+    // A node of a graph belongs to its graph, which would know nothing of another run.
+    if (row.graphId !== null)
+      throw new AppError('precondition_failed', 'The run of a graph cannot be replaced; set security.agentToAgent.steerInject');
+    const next = deps.again(row, { task: headOf(message, taskCharacters), message: `${instead}\n\n${fenced}` });
+    const done = await db.write(deps.replace, { ...when, next });
+    if (typeof done === 'string') throw refuse(done, row);
+    await deps.stopped(done.ended);
+    events.spawned(storedRun(next.row));
+    deps.wake();
+    return { status: 'steered', oldRunId: row.id, newRunId: next.row.id };
+  };
+}

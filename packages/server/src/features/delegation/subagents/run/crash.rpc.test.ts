@@ -1,0 +1,160 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { AppError } from '../../../../kernel/app-error.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import { answering, type Answering, call } from './testing/delegation-model.ts';
+
+interface Death {
+  readonly operation: string;
+  /** Which time that it is written. */
+  readonly time: number;
+  readonly committed: boolean;
+}
+
+/** A database that a process loses at a write: from then on nothing that it does is kept, as after a kill. */
+function mortal(death: Death) {
+  const died = Promise.withResolvers<void>();
+  let isDead = false;
+  let seen = 0;
+  const dead = () => Promise.reject(new AppError('unavailable', 'The process is dead'));
+  const die = () => {
+    isDead = true;
+    died.resolve();
+    return dead();
+  };
+  return {
+    died: died.promise,
+    wrap: (db: Db): Db => ({
+      ...db,
+      telemetry: (operation, input) => (isDead ? dead() : db.telemetry(operation, input)),
+      read: (operation, input) => (isDead ? dead() : db.read(operation, input)),
+      search: (operation, input) => (isDead ? dead() : db.search(operation, input)),
+      async write(operation, input) {
+        if (isDead) return dead();
+        const isLast = operation.name === death.operation && (seen += 1) === death.time;
+        if (isLast && !death.committed) return die();
+        const output = await db.write(operation, input);
+        return isLast ? die() : output;
+      },
+      [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
+    }),
+  };
+}
+
+let homeDir: string;
+beforeEach(async () => {
+  homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-crash-'));
+});
+afterEach(() => rm(homeDir, { recursive: true, force: true }));
+
+interface Start {
+  readonly db?: (db: Db) => Db;
+  readonly agentToAgent?: { readonly steerInject: boolean };
+  readonly respond?: Answering;
+}
+
+function start({ db, agentToAgent = { steerInject: false }, respond = answer }: Start = {}): Promise<TestServer> {
+  return startTestServer({
+    homeDir,
+    provider: { answer: answering(respond) },
+    ...(db !== undefined && { db }),
+    config: {
+      gateway: { drainTimeoutMs: 20, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] },
+      agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
+      security: { agentToAgent },
+    },
+  });
+}
+
+const answer: Answering = ({ question, results }) => {
+  if (question.includes('Sub-agents that you asked for')) return { text: 'Thanks.' };
+  // Late enough that the conversation that asked is stored by then.
+  if (question.includes('# Task')) return results.length === 0 ? { ...call('ls', {}), delayMs: 300 } : { text: 'The report.' };
+  return results.length === 0 ? call('sessions_spawn', { task: 'x' }) : { text: 'Asked.' };
+};
+
+/** What is left in the tables. */
+function left() {
+  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
+  const one = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0];
+  return {
+    openWork: one('SELECT count(*) FROM work_item WHERE ended_at_ms IS NULL'),
+    openTurns: one("SELECT count(*) FROM turn WHERE state IN ('accepted', 'running')"),
+    ledgers: one('SELECT (SELECT count(*) FROM durable_turn) + (SELECT count(*) FROM turn_step)'),
+    openLeases: one('SELECT count(*) FROM lease WHERE ended_at_ms IS NULL'),
+    openRoots: one("SELECT count(*) FROM root_run WHERE state = 'active' OR open_runs <> 0"),
+    inbox: one('SELECT count(*) FROM inbox_message'),
+    news: one("SELECT count(*) FROM message WHERE content LIKE '%Sub-agents that you asked for ended%'"),
+    untold: one("SELECT count(*) FROM sub_agent_run WHERE announced = 'pending'"),
+    runs: one('SELECT count(*) FROM sub_agent_run'),
+  };
+}
+
+const clean = { openWork: 0, openTurns: 0, ledgers: 0, openLeases: 0, openRoots: 0, untold: 0 };
+
+/** Whatever the end of a dead process is like, nothing of it is kept. */
+async function disposeDead(server: TestServer): Promise<void> {
+  try {
+    await server[Symbol.asyncDispose]();
+  } catch {}
+}
+
+const deaths: readonly Death[] = [
+  { operation: 'subagents.accept', time: 1, committed: false },
+  { operation: 'subagents.accept', time: 1, committed: true },
+  { operation: 'subagents.begin', time: 1, committed: true },
+  { operation: 'turns.openDurable', time: 1, committed: true },
+  { operation: 'turns.checkpoint', time: 1, committed: true },
+  { operation: 'turns.commitDurable', time: 1, committed: false },
+  { operation: 'turns.commitDurable', time: 1, committed: true },
+  { operation: 'subagents.takeNews', time: 1, committed: true },
+  { operation: 'turns.openDurable', time: 2, committed: true },
+  { operation: 'turns.commitDurable', time: 2, committed: false },
+  { operation: 'turns.commitDurable', time: 2, committed: true },
+];
+
+test.each(deaths)('a process that dies at $operation $time (committed: $committed) leaves one end and one announcement', async (death) => {
+  const { wrap, died } = mortal(death);
+  const first = await start({ db: wrap });
+  const asking = first.client.call('agent.execute', { message: 'Go.' }).catch(() => undefined);
+  await died;
+  await disposeDead(first);
+  await asking;
+  {
+    await using second = await start();
+    const runs = death.operation === 'subagents.accept' && !death.committed ? 0 : 1;
+    await expect.poll(() => [left().openWork, left().untold, left().runs]).toEqual([0, 0, runs]);
+    const { runs: found } = await second.client.call('subagent.list', {});
+    expect(found).toMatchObject(Array.from({ length: runs }, () => ({ status: 'completed', completion: { summary: 'The report.' } })));
+    const { inbox, news, ...rest } = left();
+    expect(rest).toEqual({ ...clean, runs });
+    expect(Number(inbox) + Number(news)).toBe(runs);
+  }
+});
+
+test.each([false, true])(
+  'a message for a running run comes into it once, also when its process dies at the step that holds it (committed: %s)',
+  async (committed) => {
+    const { wrap, died } = mortal({ operation: 'turns.checkpoint', time: 2, committed });
+    const steerable = { steerInject: true };
+    const respond: Answering = ({ question, results, messages }) => {
+      if (question.includes('Look at the tests')) return results.length === 0 ? call('ls', {}) : { text: 'Steered.' };
+      return messages.some(({ role }) => role === 'tool') ? { text: 'Not steered.' } : { ...call('ls', {}), delayMs: 400 };
+    };
+    const first = await start({ db: wrap, agentToAgent: steerable, respond });
+    const { runId, conversationRef } = await first.client.call('session.spawn', { task: 'x' });
+    await expect.poll(() => first.provider.served()).toBe(1);
+    await first.client.call('subagent.steer', { target: runId, message: 'Look at the tests.' });
+    await died;
+    await disposeDead(first);
+    await using second = await start({ agentToAgent: steerable, respond });
+    const { results } = await second.client.call('subagent.wait', { runIds: [runId], timeoutMs: 15_000 });
+    expect(results).toMatchObject([{ status: 'completed', completion: { summary: expect.stringMatching(/Steered\.$/) } }]);
+    const { messages } = await second.client.call('session.history', { conversationRef });
+    expect(messages.filter(({ content }) => content.includes('Look at the tests.')).map(({ role }) => role)).toEqual(['user']);
+  },
+);

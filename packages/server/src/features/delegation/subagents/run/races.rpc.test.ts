@@ -1,0 +1,145 @@
+import { createStepClock, type StepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { expect, test } from 'vitest';
+import { answerBy, call, runIdIn } from './testing/delegation-model.ts';
+
+const agents = { default: { model: 'mock/mock-fast', tools: { profile: 'full' as const } } };
+type Db = NonNullable<TestServerOptions['db']>;
+
+/** Holds back what one look at the runs found, until it is let go; tells which operations were done. */
+function watched() {
+  const state = { armed: false, let: Promise.withResolvers<void>(), reached: Promise.withResolvers<void>(), done: new Set<string>() };
+  const db: Db = (inner) =>
+    new Proxy(inner, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== 'function') return member;
+        return async (...given: readonly [{ readonly name: string }, unknown]) => {
+          const output: unknown = await Reflect.apply(member, target, given);
+          const [operation] = given;
+          state.done.add(operation?.name);
+          if (operation?.name !== 'subagents.findMany' || !state.armed) return output;
+          state.armed = false;
+          state.reached.resolve();
+          await state.let.promise;
+          return output;
+        };
+      },
+    });
+  return { db, state };
+}
+
+const statuses = async (server: TestServer) => (await server.client.call('subagent.list', {})).runs.map(({ depth, status }) => [depth, status]);
+
+test('a kill that comes after the end of a run takes nothing from what it left behind', async () => {
+  const { db, state } = watched();
+  await using server = await startTestServer({ db, config: { agents } });
+  answerBy(server.provider, ({ question, results }) => {
+    if (question.includes('Deeper')) return { text: 'From below.', delayMs: 2_000 };
+    return results.length === 0 ? call('sessions_spawn', { task: 'Deeper', toolGroups: [] }) : { text: 'I delegated it.', delayMs: 100 };
+  });
+  const { runId } = await server.client.call('session.spawn', { task: 'Delegate this', toolGroups: ['sessions'] });
+  await expect.poll(() => statuses(server)).toContainEqual([2, 'running']);
+  state.armed = true;
+  const killed = server.client.call('subagent.kill', { target: runId }).catch((error: unknown) => error);
+  await state.reached.promise;
+  await expect.poll(() => statuses(server)).toContainEqual([1, 'completed']);
+  state.let.resolve();
+  expect(await killed).toMatchObject({ code: 'precondition_failed' });
+  expect(await statuses(server)).toContainEqual([2, 'running']);
+  const told = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)).toSorted();
+  await expect.poll(told).toEqual(['From below.', 'I delegated it.']);
+  expect((await server.client.call('obs.audit.query', { actionType: 'subagent.kill' })).rows).toEqual([]);
+});
+
+test('an end that comes during the look of a wait is not missed', async () => {
+  const { db, state } = watched();
+  await using server = await startTestServer({ db, config: { agents } });
+  const completed = server.heard('session:sub_agent_completed');
+  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 500 }));
+  const { runId } = await server.client.call('session.spawn', { task: 'x' });
+  state.armed = true;
+  const waited = server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 300_000 });
+  await state.reached.promise;
+  await expect.poll(() => completed.length).toBe(1);
+  state.let.resolve();
+  expect((await waited).results).toMatchObject([{ runId, status: 'completed' }]);
+}, 20_000);
+
+/** Time of the day leaps, time that passes does not. */
+function leapingClock() {
+  const clock = createStepClock();
+  let leapMs = 0;
+  const leaping: StepClock = { ...clock, now: () => clock.now() + leapMs };
+  return { clock: leaping, leap: (ms: number) => void (leapMs += ms) };
+}
+
+test('a clock that leaps ends no run that is watched', async () => {
+  const { clock, leap } = leapingClock();
+  const { db, state } = watched();
+  await using server = await startTestServer({ clock, db, config: { agents } });
+  server.provider.setAnswer(() => ({ hang: true }));
+  // The sweep is due soon.
+  clock.advance(290_000);
+  const { runId } = await server.client.call('session.spawn', { task: 'x' });
+  const status = async () => (await server.client.call('session.run_status', { runId })).status;
+  await expect.poll(async () => (clock.advance(10), await status())).toBe('running');
+  leap(3_600_000);
+  clock.advance(15_000);
+  await expect.poll(() => state.done.has('subagents.archive')).toBe(true);
+  expect(await server.client.call('session.run_status', { runId })).toMatchObject({ status: 'running' });
+});
+
+test('a clock that is set back holds up no message to a run', async () => {
+  const { clock, leap } = leapingClock();
+  await using server = await startTestServer({ clock, config: { agents, security: { agentToAgent: { steerInject: true } } } });
+  server.provider.setAnswer(() => ({ hang: true }));
+  const { runId } = await server.client.call('session.spawn', { task: 'x' });
+  const status = async () => (await server.client.call('session.run_status', { runId })).status;
+  await expect.poll(async () => (clock.advance(10), await status())).toBe('running');
+  const steer = () => server.client.call('subagent.steer', { target: runId, message: 'Look.' });
+  expect(await steer()).toEqual({ status: 'steered_inject', runId });
+  await expect(steer()).rejects.toMatchObject({ code: 'rate_limited' });
+  leap(-3_600_000);
+  expect(await steer()).toEqual({ status: 'steered_inject', runId });
+});
+
+test('a run whose asker has ended is steered like any other, and told where that one was', async () => {
+  await using server = await startTestServer({ config: { agents } });
+  answerBy(server.provider, ({ question, results }) => {
+    if (question.includes('Instead')) return { text: 'Something else.' };
+    if (question.includes('Deeper')) return { hang: true };
+    return results.length === 0 ? call('sessions_spawn', { task: 'Deeper', toolGroups: [] }) : { text: `Asked ${runIdIn(results[0] ?? '')}` };
+  });
+  await server.client.call('session.spawn', { task: 'Delegate this', toolGroups: ['sessions'] });
+  await expect
+    .poll(async () => (await statuses(server)).toSorted())
+    .toEqual([
+      [1, 'completed'],
+      [2, 'running'],
+    ]);
+  const [child] = (await server.client.call('subagent.list', {})).runs;
+  expect(await server.client.call('subagent.steer', { target: child?.runId ?? '', message: 'Instead.' })).toMatchObject({ status: 'steered' });
+  const told = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)?.slice(0, 9)).toSorted();
+  await expect.poll(told).toEqual(['Asked sr_', 'Something']);
+});
+
+test('E1: a wait for what is unknown takes as long as one for what is foreign', async () => {
+  await using server = await startTestServer({ config: { agents } });
+  const { runId } = await server.client.call('session.spawn', { task: 'x' });
+  const ada = await server.as(['rpc']);
+  using socket = server.socket(ada.token);
+  const unknown = 'sr_00000000-0000-7000-8000-000000000000';
+  const ids = [runId, unknown, 'no id at all'];
+  const times = ids.map((): number[] => []);
+  const texts = new Set<string>();
+  for (let round = 0; round < 150; round += 1)
+    for (const [index, id] of ids.entries()) {
+      const beganAt = performance.now();
+      const answer = await socket.call('subagent.wait', { runIds: [id], timeoutMs: 5_000 });
+      times[index]?.push(performance.now() - beganAt);
+      texts.add(JSON.stringify(answer).replace(JSON.stringify(id), ''));
+    }
+  expect(texts.size).toBe(1);
+  const medians = times.map((each) => each.toSorted((a, b) => a - b)[Math.floor(each.length / 2)] ?? Infinity);
+  expect(Math.max(...medians) - Math.min(...medians)).toBeLessThan(1);
+});

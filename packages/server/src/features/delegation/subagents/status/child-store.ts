@@ -1,0 +1,19 @@
+import { operation, query } from '../../../../kernel/db/operation.ts';
+import { type RunRow, runColumns } from '../run/row.ts';
+
+const byConversation = query<{ requesterRef: string; conversationRef: string }, RunRow>(({ db, p }) =>
+  db
+    .selectFrom('sub_agent_run')
+    .select(runColumns)
+    .where('conversation_ref', '=', p('conversationRef'))
+    .where('requester_ref', '=', p('requesterRef'))
+    .orderBy('id', 'desc')
+    .limit(1),
+);
+
+/** The newest run of a conversation that another conversation asked for. */
+export const findChild = operation('subagents.findChild', (tx, input: { readonly requesterRef: string; readonly conversationRef: string }) =>
+  tx.get(byConversation, input),
+);
+
+export const subagentChildOperations = [findChild];

@@ -1,0 +1,196 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Identity } from '../../../kernel/call-context.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { AuditRow } from '../../../kernel/db/audit.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import type { EventBus } from '../../../kernel/event-bus.ts';
+import type { Log } from '../../../kernel/log.ts';
+import type { Tool } from '../../../runtime/tool.ts';
+import type { AutonomyApi } from '../autonomy/api.ts';
+import type { ModelWork } from '../../access/budgets/api.ts';
+import type { DurableWork } from '../../unattended/durable/api.ts';
+import type { MediaLibrary } from '../../environment/media/api.ts';
+import type { SessionsApi } from '../../conversations/sessions/api.ts';
+import type { TurnsApi } from '../../conversations/turns/api.ts';
+import { announceLimits, type AnnounceDeps, createAnnounce } from './completion/announce.ts';
+import type { SubagentsApi, WaitingRun } from './api.ts';
+import type { AgentToAgentConfig } from './config.ts';
+import { SpawnGate } from './requests/gate.ts';
+import { createSubagentMethods, type MethodDeps, type SubagentMethods } from './methods.ts';
+import { planAgain } from './requests/plan-run.ts';
+import type { EndedRun, RunRow } from './run/row.ts';
+import { createResults } from './completion/results.ts';
+import { createRunEvents } from './run/run-events.ts';
+import { createRunner, runLimits, type RunnerDeps } from './run/runner.ts';
+import { createRunsApi } from './requests/runs-api.ts';
+import { createSpawn, type SpawnDeps } from './requests/spawn.ts';
+import { createSteer, type SteerDeps } from './requests/steer.ts';
+import { findRun } from './store.ts';
+import { startSweep } from './run/sweep.ts';
+import { createSubagentTools } from './tools.ts';
+import { createWait } from './status/wait.ts';
+import { Waiters } from './status/waiters.ts';
+import { announceWork, runWork } from './requests/work-kind.ts';
+
+export interface SubagentsDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: AgentToAgentConfig;
+  readonly agents: SpawnDeps['agents'];
+  readonly autonomy: AutonomyApi;
+  readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake' | 'waitFor'>;
+  readonly inbox: AnnounceDeps['inbox'];
+  readonly sessions: Pick<SessionsApi, 'said' | 'existing'>;
+  readonly turns: Pick<TurnsApi, 'durable' | 'tell'>;
+  readonly work: Pick<ModelWork, 'generate'>;
+  readonly media: Pick<MediaLibrary, 'save' | 'read'>;
+  readonly toolsOf: (agentId: string) => readonly Tool[];
+  readonly knowsModel: (name: string) => boolean;
+  readonly fence: SpawnDeps['fence'];
+  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly noticeMessages: () => void;
+  readonly conversationOf: SpawnDeps['conversationOf'];
+  /** What must commit together with the parts of others. */
+  readonly operations: RunnerDeps['operations'] &
+    AnnounceDeps['operations'] & {
+      readonly kill: Operation<RunKillInput, EndedRun[]>;
+      readonly inject: SteerDeps['inject'];
+      readonly waitingOf: Operation<{ readonly graphId: string }, readonly WaitingRun[]>;
+      readonly waitingOfRun: MethodDeps['waitingOfRun'];
+      readonly replace: SteerDeps['replace'];
+    };
+}
+
+/** What `killRuns` takes. */
+export interface RunKillInput {
+  readonly which: { readonly runId: string } | { readonly rootRunId: string; readonly only?: 'queued' } | { readonly runIds: readonly string[] };
+  readonly endReason: 'killed' | 'ghost_sweep';
+  readonly errorKind: string;
+  readonly told: boolean;
+  readonly audit?: AuditRow | undefined;
+  readonly atMs: number;
+}
+
+export interface Subagents extends AsyncDisposable {
+  readonly api: SubagentsApi;
+  readonly methods: SubagentMethods;
+  readonly tools: readonly Tool[];
+  /** Takes no more sub-agents, whatever anybody resumes. */
+  stopping(): void;
+}
+
+/** Agents that agents, tokens and graphs set going in the background: durable runs with one end and one announcement (docs/decisions/0026). */
+export function createSubagents(deps: SubagentsDeps): Subagents {
+  const { db, bus, clock, config, operations } = deps;
+  const events = createRunEvents({ bus, clock });
+  const waiters = new Waiters();
+  const gate = new SpawnGate();
+  const ending = new AbortController();
+  const results = createResults(deps);
+  let nodeTools: readonly Tool[] = [];
+  const runner = createRunner({ ...deps, nodeTools: () => nodeTools, events, waiters, wakeAnnouncements: () => deps.durable.wake(announceWork) });
+  deps.durable.handle(runWork, runner.handler, { ...runLimits, gaveUp: runner.gaveUp });
+  const announce = createAnnounce({ ...deps, events, identityOf: runner.identityOf });
+  deps.durable.handle(announceWork, announce.handler, { ...announceLimits, gaveUp: announce.gaveUp });
+
+  const planning = { ...deps, now: () => clock.now(), ageNow: () => clock.ageNow() };
+  const spawn = createSpawn({ ...planning, gate, start: runner.start });
+  const wait = createWait({ db, clock, waiters, stopping: ending.signal, lend: (runId) => runner.live(runId)?.place?.lend() ?? (() => {}) });
+  const steer = createSteer({
+    db,
+    clock,
+    config,
+    gate,
+    events,
+    runner,
+    fence: deps.fence,
+    wake: () => deps.durable.wake(runWork),
+    admit(call) {
+      const { agentCaller } = call;
+      if (agentCaller !== undefined) deps.autonomy.admit('orch:spawn', deps.agents.usable(agentCaller.agentId, call), call);
+    },
+    inject: operations.inject,
+    replace: operations.replace,
+    stopped,
+    again: (row, task) => planAgain(planning, row, task),
+  });
+
+  const stops: Parameters<SubagentsApi['onStopped']>[0][] = [];
+  async function stopped(ended: readonly EndedRun[]): Promise<void> {
+    for (const { row } of ended) runner.live(row.id)?.stop('killed');
+    const runs = ended.map(({ row: { id: runId, rootRunId } }) => ({ runId, rootRunId }));
+    // Before anybody is told: a graph would take the end of its runs for their failure.
+    for (const stop of runs.length === 0 ? [] : stops)
+      await stop(runs).catch((error: unknown) => deps.log.error({ err: error }, 'What a sub-agent started could not be stopped with it'));
+    runner.ended(ended);
+  }
+
+  const commitKill = (input: Omit<RunKillInput, 'atMs'>) => db.write(operations.kill, { ...input, atMs: clock.now() });
+  /** Commits the ends first, then stops what runs. */
+  async function kill(input: Omit<RunKillInput, 'atMs'>): Promise<readonly EndedRun[]> {
+    const ended = await commitKill(input);
+    await stopped(ended);
+    return ended;
+  }
+
+  deps.autonomy.onStop(async (rootRunId, how) => {
+    const which = how === 'kill' ? { rootRunId } : { rootRunId, only: 'queued' as const };
+    const ended = await commitKill({ which, endReason: 'killed', errorKind: how === 'kill' ? 'killed' : 'revoked', told: true });
+    // The other parts of the root are stopped by themselves.
+    runner.ended(ended);
+    return ended.length;
+  });
+
+  const sweep = startSweep({
+    db,
+    clock,
+    log: deps.log,
+    config,
+    events,
+    isWatched: (runId) => {
+      const live = runner.live(runId);
+      return live !== undefined && live.stopped === undefined;
+    },
+    end: async (runIds) => void (await kill({ which: { runIds }, endReason: 'ghost_sweep', errorKind: 'ghost_sweep', told: true })),
+  });
+
+  /** Whoever waits is answered: what runs goes on with the next start. */
+  function stopping(): void {
+    gate.close();
+    ending.abort(new AppError('unavailable', 'The daemon is stopping'));
+  }
+
+  const killOne = async (row: RunRow, told: boolean, audit?: AuditRow) =>
+    (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', told, audit })).some((ended) => ended.row.id === row.id);
+  const methods = createSubagentMethods({ db, bus, clock, config, gate, spawn, wait, steer, kill: killOne, waitingOfRun: operations.waitingOfRun });
+
+  return {
+    api: createRunsApi({
+      ...planning,
+      gate,
+      waiters,
+      runner,
+      counts: runner.counts,
+      said: results.said,
+      waitingOf: operations.waitingOf,
+      offerToNodes: (tools) => {
+        nodeTools = tools;
+      },
+      onStopped: (stop) => void stops.push(stop),
+      kill: async (runId) => {
+        const row = await db.read(findRun, { id: runId });
+        return row !== undefined && killOne(row, false);
+      },
+    }),
+    methods,
+    tools: createSubagentTools({ db, clock, config, agents: deps.agents, results, methods, spawn, wait }),
+    stopping,
+    async [Symbol.asyncDispose]() {
+      stopping();
+      await sweep[Symbol.asyncDispose]();
+    },
+  };
+}

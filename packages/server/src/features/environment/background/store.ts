@@ -1,0 +1,192 @@
+import type { TurnOrigin } from '@gatehouse/contract';
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { TaskOutcome } from '../../../runtime/background.ts';
+import type { TaskMarks } from './api.ts';
+
+/** `telling`: a turn that was told began to do what must not be repeated, and has not ended. */
+export type TaskState = 'running' | 'ended' | 'telling' | 'told';
+
+export interface TaskRow {
+  readonly id: string;
+  readonly agentId: string;
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  readonly principalId: string;
+  /** Whose rights the turn had that began it; looked up again when the result comes back. */
+  readonly tokenId: string;
+  readonly turnId: string;
+  /** Of the turn; null for tasks of versions that did not know it. */
+  readonly rootRunId: string | null;
+  readonly traceId: string;
+  readonly toolName: string;
+  readonly description: string;
+  readonly begunBy: TurnOrigin;
+  readonly chain: number;
+  readonly state: TaskState;
+  /** Null while it runs. */
+  readonly outcome: TaskOutcome | 'unknown' | null;
+  /** As the model is shown it; null while it runs. */
+  readonly content: string | null;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number | null;
+}
+
+const columns = [
+  'id',
+  'agent_id as agentId',
+  'conversation_ref as conversationRef',
+  'session_key as sessionKey',
+  'principal_id as principalId',
+  'token_id as tokenId',
+  'turn_id as turnId',
+  'root_run_id as rootRunId',
+  'trace_id as traceId',
+  'tool_name as toolName',
+  'description',
+  'begun_by as begunBy',
+  'chain',
+  'state',
+  'outcome',
+  'content',
+  'started_at_ms as startedAtMs',
+  'ended_at_ms as endedAtMs',
+] as const;
+
+const insert = query<TaskRow>(({ db, p }) =>
+  db.insertInto('background_task').values({
+    id: p('id'),
+    agent_id: p('agentId'),
+    conversation_ref: p('conversationRef'),
+    session_key: p('sessionKey'),
+    principal_id: p('principalId'),
+    token_id: p('tokenId'),
+    turn_id: p('turnId'),
+    root_run_id: p('rootRunId'),
+    trace_id: p('traceId'),
+    tool_name: p('toolName'),
+    description: p('description'),
+    begun_by: p('begunBy'),
+    chain: p('chain'),
+    state: p('state'),
+    outcome: p('outcome'),
+    content: p('content'),
+    started_at_ms: p('startedAtMs'),
+    ended_at_ms: p('endedAtMs'),
+  }),
+);
+
+const prune = query<{ atMs: number }>(({ db, p }) =>
+  db.deleteFrom('background_task').where('state', '=', 'told').where('ended_at_ms', '<', p('atMs')),
+);
+
+/** Results are in their conversations: how long a row is kept beside them. */
+const keptMs = 7 * 24 * 60 * 60_000;
+
+/** A task that runs; long past ones make room. */
+export const addTask = operation(
+  'background.add',
+  async (tx, { row, ageNowMs }: { readonly row: TaskRow; readonly ageNowMs: number }): Promise<void> => {
+    await tx.run(insert, row);
+    await tx.run(prune, { atMs: ageNowMs - keptMs });
+  },
+);
+
+interface TaskEnd {
+  readonly id: string;
+  readonly outcome: TaskOutcome;
+  readonly content: string;
+  readonly atMs: number;
+  /** `told` when whoever ended it needs no telling. */
+  readonly state: 'ended' | 'told';
+}
+
+const end = query<TaskEnd>(({ db, p }) =>
+  db
+    .updateTable('background_task')
+    .set({ state: p('state'), outcome: p('outcome'), content: p('content'), ended_at_ms: p('atMs') })
+    .where('id', '=', p('id'))
+    .where('state', '=', 'running'),
+);
+
+/** False when the row is gone: its conversation was begun anew. */
+export const endTask = operation('background.end', async (tx, input: TaskEnd): Promise<boolean> => {
+  const { changes } = await tx.run(end, input);
+  return changes > 0;
+});
+
+const mark = query<{ id: string; state: TaskState }>(({ db, p }) =>
+  db
+    .updateTable('background_task')
+    .set({ state: p('state') })
+    .where('id', '=', p('id')),
+);
+
+/** What a turn was told of, in the turn's own transaction. Part of `openTurn` and `commitTurn`. */
+export async function markTasks(tx: Tx, { ids, state }: TaskMarks): Promise<void> {
+  for (const id of ids) await tx.run(mark, { id, state });
+}
+
+const remove = query<{ conversationRef: string }>(({ db, p }) =>
+  db.deleteFrom('background_task').where('conversation_ref', '=', p('conversationRef')),
+);
+
+/** Results included. Part of the operations that begin a conversation anew or delete it. */
+export async function dropTasks(tx: Tx, conversationRef: string): Promise<void> {
+  await tx.run(remove, { conversationRef });
+}
+
+const removeOne = query<{ id: string }>(({ db, p }) => db.deleteFrom('background_task').where('id', '=', p('id')));
+
+/** A result that nobody is left to be told. */
+export const dropTask = operation('background.drop', async (tx, input: { readonly id: string }): Promise<void> => {
+  await tx.run(removeOne, input);
+});
+
+const cutOff = query<{ atMs: number; content: string }>(({ db, p }) =>
+  db
+    .updateTable('background_task')
+    .set({ state: 'ended', outcome: 'unknown', content: p('content'), ended_at_ms: p('atMs') })
+    .where('state', '=', 'running'),
+);
+
+const untold = query<Record<string, never>, TaskRow>(({ db }) =>
+  db.selectFrom('background_task').select(columns).where('state', '<>', 'told').orderBy('ended_at_ms').limit(10_000),
+);
+
+/** At start: what ran has died with its process, and nobody knows how far it came. Gives all that is still to be told. */
+export const recoverTasks = operation(
+  'background.recover',
+  async (tx, input: { readonly atMs: number; readonly content: string }): Promise<TaskRow[]> => {
+    await tx.run(cutOff, input);
+    return tx.all(untold, {});
+  },
+);
+
+const inConversation = query<{ conversationRef: string; limit: number }, TaskRow>(({ db, p }) =>
+  db
+    .selectFrom('background_task')
+    .select(columns)
+    .where('conversation_ref', '=', p('conversationRef'))
+    .orderBy('started_at_ms', 'desc')
+    .limit(p('limit')),
+);
+
+export const listTasks = operation('background.list', async (tx, input: { readonly conversationRef: string; readonly limit: number }) =>
+  tx.all(inConversation, input),
+);
+
+const one = query<{ conversationRef: string; id: string }, TaskRow>(({ db, p }) =>
+  db.selectFrom('background_task').select(columns).where('id', '=', p('id')).where('conversation_ref', '=', p('conversationRef')),
+);
+
+export const findTask = operation('background.find', async (tx, input: { readonly conversationRef: string; readonly id: string }) =>
+  tx.get(one, input),
+);
+
+/** Somebody stopped what runs in the background. */
+export const recordStop = operation('background.stop', async (tx, { audit }: { readonly audit: AuditRow }): Promise<void> => {
+  await appendAudit(tx, audit);
+});
+
+export const backgroundOperations = [recordStop, addTask, endTask, dropTask, recoverTasks, listTasks, findTask];

@@ -1,0 +1,81 @@
+import type { TaskOutcome } from '../../../runtime/background.ts';
+import type { TaskRow } from './store.ts';
+
+/** A task that runs, or whose result nobody was told. */
+export class LiveTask {
+  row: TaskRow;
+  /** `taken`: in a turn that is not committed. */
+  state: 'running' | 'ended' | 'taken';
+  /** A turn that was told of it died before its end. */
+  readonly wasCutOff: boolean;
+  isCancelled = false;
+  readonly stop: (why: string) => void;
+
+  constructor(row: TaskRow, stop: (why: string) => void) {
+    this.row = row;
+    this.state = row.state === 'running' ? 'running' : 'ended';
+    this.wasCutOff = row.state === 'telling';
+    this.stop = stop;
+  }
+
+  /** What an earlier run of the daemon left: nothing of it runs any more. */
+  static recovered(row: TaskRow): LiveTask {
+    return new LiveTask(row, () => {});
+  }
+
+  end(outcome: TaskOutcome, content: string, endedAtMs: number): void {
+    this.row = { ...this.row, outcome, content, endedAtMs };
+    this.state = 'ended';
+  }
+}
+
+const none: readonly LiveTask[] = [];
+
+/** All that is live, by id and by conversation; whoever adds keeps the bounds. */
+export class Tasks {
+  readonly #byId = new Map<string, LiveTask>();
+  readonly #byConversation = new Map<string, LiveTask[]>();
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  add(live: LiveTask): void {
+    const { id, conversationRef } = live.row;
+    this.#byId.set(id, live);
+    const others = this.#byConversation.get(conversationRef);
+    if (others === undefined) this.#byConversation.set(conversationRef, [live]);
+    else others.push(live);
+  }
+
+  remove(live: LiveTask): void {
+    const { id, conversationRef } = live.row;
+    if (!this.#byId.delete(id)) return;
+    const left = this.inConversation(conversationRef).filter((other) => other !== live);
+    if (left.length === 0) this.#byConversation.delete(conversationRef);
+    else this.#byConversation.set(conversationRef, left);
+  }
+
+  removeId(id: string): void {
+    const live = this.#byId.get(id);
+    if (live !== undefined) this.remove(live);
+  }
+
+  has = (live: LiveTask): boolean => this.#byId.has(live.row.id);
+  find = (id: string): LiveTask | undefined => this.#byId.get(id);
+  all = (): readonly LiveTask[] => [...this.#byId.values()];
+  conversations = (): readonly string[] => [...this.#byConversation.keys()];
+  inConversation = (ref: string): readonly LiveTask[] => this.#byConversation.get(ref) ?? none;
+
+  /** What is to be told, the oldest first. */
+  ended(ref: string): readonly LiveTask[] {
+    return this.inConversation(ref)
+      .filter(({ state }) => state === 'ended')
+      .toSorted((a, b) => (a.row.endedAtMs ?? 0) - (b.row.endedAtMs ?? 0));
+  }
+
+  ofAgent(agentId: string): { readonly running: number; readonly all: number } {
+    const mine = this.all().filter(({ row }) => row.agentId === agentId);
+    return { running: mine.filter(({ state }) => state === 'running').length, all: mine.length };
+  }
+}

@@ -1,0 +1,81 @@
+import { readdir } from 'node:fs/promises';
+import { MediaId } from '@gatehouse/contract';
+import { isDraft, removeInside, statInside } from '../../../kernel/safe-path.ts';
+import { readSidecar, sidecarOf } from './sidecar.ts';
+
+/** What is remembered of each medium, so that a list and the quota need no look at the disk. */
+export interface Shelved {
+  /** Undefined: put there by hand. */
+  readonly owner: string | undefined;
+  readonly size: number;
+  /** Undefined: put there by hand, and not ours to clear away. */
+  readonly savedAtMs: number | undefined;
+  readonly listedAtMs: number;
+  /** Undefined: kept for as long as all others. */
+  readonly expiresAtMs?: number | undefined;
+}
+
+export interface Shelf {
+  readonly bytes: number;
+  readonly count: number;
+  put(id: string, item: Shelved): void;
+  /** Removes file and sidecar; the file first, so that a crash in between leaves nothing that could be read. */
+  remove(id: string): Promise<boolean>;
+  entries(): IterableIterator<[string, Shelved]>;
+  /** Compares with the folder, which people may change too, and clears away what uploads left that a crash cut off before `beforeMs`. Ends early when `signal` aborts. */
+  refresh(beforeMs: number, signal: AbortSignal): Promise<void>;
+}
+
+/** The media folder in memory: bounded by `media.maxFiles`, beyond which nothing is added through the gateway. */
+export function createShelf(dir: string): Shelf {
+  const items = new Map<string, Shelved>();
+  let bytes = 0;
+
+  function put(id: string, item: Shelved): void {
+    forget(id);
+    items.set(id, item);
+    bytes += item.size;
+  }
+
+  function forget(id: string): void {
+    bytes -= items.get(id)?.size ?? 0;
+    items.delete(id);
+  }
+
+  async function refresh(beforeMs: number, signal: AbortSignal): Promise<void> {
+    const names = new Set<string>();
+    for (const entry of await readdir(dir, { withFileTypes: true })) if (entry.isFile()) names.add(entry.name);
+    for (const id of items.keys()) if (!names.has(id) && (await statInside(dir, id)) === undefined) forget(id);
+    for (const name of names) {
+      if (signal.aborted) return;
+      if (isDraft(name) || (name.endsWith('.meta') && !names.has(name.slice(0, -'.meta'.length)))) {
+        const stat = await statInside(dir, name);
+        if (stat !== undefined && stat.mtimeMs < beforeMs) await removeInside(dir, name);
+      } else if (!items.has(name) && MediaId.safeParse(name).success) {
+        const { owner, size, savedAt, expiresAt: expiresAtMs } = await readSidecar(dir, name);
+        // With a whole sidecar one look at the disk is enough: at the start there may be very many.
+        const stat = size !== undefined && savedAt !== undefined ? { size, mtimeMs: savedAt } : await statInside(dir, name);
+        if (stat !== undefined)
+          put(name, { owner, size: stat.size, savedAtMs: savedAt, listedAtMs: savedAt ?? Math.floor(stat.mtimeMs), expiresAtMs });
+      }
+    }
+  }
+
+  return {
+    get bytes() {
+      return bytes;
+    },
+    get count() {
+      return items.size;
+    },
+    put,
+    async remove(id) {
+      const removed = await removeInside(dir, id);
+      await removeInside(dir, sidecarOf(id));
+      forget(id);
+      return removed;
+    },
+    entries: () => items.entries(),
+    refresh,
+  };
+}

@@ -1,0 +1,44 @@
+import { EpochMs } from '@gatehouse/contract';
+import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import { readFileInside } from '../../../kernel/safe-path.ts';
+import { mediaType } from './content-type.ts';
+
+const maxSidecarBytes = 16 * 1024;
+
+/**
+ * `<id>.meta`, beside the file (http-gateway.md §4.7). What it does not say is unknown: a medium without an owner is
+ * for admins, one without a type is known by its extension.
+ */
+const Sidecar = z.object({
+  contentType: z.string().regex(mediaType).optional(),
+  savedAt: EpochMs.optional(),
+  /** From then on it is as if it were gone. */
+  expiresAt: EpochMs.optional(),
+  size: z.int().min(0).optional(),
+  fileName: z.string().min(1).max(500).optional(),
+  /** Principal who uploaded it. */
+  owner: z.string().optional(),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});
+export type Sidecar = z.output<typeof Sidecar>;
+
+export function sidecarOf(id: string): string {
+  return `${id}.meta`;
+}
+
+/** Nothing is known of a medium whose sidecar is missing or cannot be read. */
+export async function readSidecar(dir: string, id: string): Promise<Sidecar> {
+  try {
+    const bytes = await readFileInside(dir, sidecarOf(id), { maxBytes: maxSidecarBytes });
+    const parsed = Sidecar.safeParse(parseJson(bytes.toString()));
+    return parsed.success ? parsed.data : {};
+  } catch (error) {
+    if (error instanceof AppError) return {};
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+import type { AgentConfig } from '@gatehouse/contract';
+import type { CallingTurn } from '../../../kernel/call-context.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../../kernel/jail.ts';
+import type { ToolContext, ToolResult } from '../../../runtime/tool.ts';
+import type { CommandTaint, FileTaints, WorkspaceRoom } from '../workspace/api.ts';
+import { type ExecConfig, limitsFor } from './config.ts';
+import { folderInside, maskedInside, workspaceMounts } from './workspace-mounts.ts';
+
+export interface ShellDeps {
+  readonly clock: Clock;
+  /** Opened when it is first needed. */
+  readonly jail: () => Promise<Jail>;
+  readonly config: ExecConfig;
+  readonly room: WorkspaceRoom;
+  /** Of the daemon; agents see what their configuration names. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** How the agent is configured now; undefined when there is none of this name any more. */
+  readonly agentOf: (agentId: string) => AgentConfig | undefined;
+  /** Whether the run of a turn was stopped: a call that is under way completes, and starts nothing that would outlast it. */
+  readonly isStopped: (turn: CallingTurn) => boolean;
+  readonly taints: Pick<FileTaints, 'beginCommand'>;
+}
+
+/** A command with what it may have read. */
+export interface CommandSpec extends JailSpec {
+  readonly taint: CommandTaint;
+}
+
+/** What a command is run with. Fails with `invalid_params` for a folder that cannot be one. */
+export async function specOf(
+  { config, env, taints }: ShellDeps,
+  agent: AgentConfig,
+  call: { readonly argv: readonly [string, ...string[]]; readonly cwd?: string | undefined; readonly network: boolean },
+  context: Pick<ToolContext, 'agentId' | 'workspaceDir' | 'tainted'>,
+): Promise<CommandSpec> {
+  const cwd = folderInside(call.cwd);
+  const named = agent.exec.env.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const mounts = await workspaceMounts(context.workspaceDir);
+  return {
+    taint: await taints.beginCommand(context, call.network || context.tainted()),
+    argv: call.argv,
+    cwd,
+    mounts,
+    masked: maskedInside,
+    env: { ...Object.fromEntries(named), PATH: jailPath, HOME: jailHome, LANG: 'C.UTF-8', TERM: 'dumb' },
+    network: call.network,
+    limits: limitsFor(config, agent.exec),
+  };
+}
+
+/** Where what a command says comes from: with the network it may be anybody's, which no trust in the workspace covers. */
+export function outsideOf({ network, taint }: Pick<CommandSpec, 'network' | 'taint'>): NonNullable<ToolResult['outside']> {
+  return { source: network ? 'command output with network' : 'command output', clean: taint.isClean() };
+}
+
+/** `exit code 1`, `ended by SIGKILL`, and which bound was met. */
+export function describeEnd({ code, signal, bound }: JailEnd, limits: Pick<JailSpec['limits'], 'memoryBytes' | 'processes'>): string {
+  const end = code === null ? (signal === null ? 'could not be started' : `ended by ${signal}`) : `exit code ${code}`;
+  if (bound === 'memory')
+    return `${end}: it needed more than the ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory that a command may use`;
+  if (bound === 'processes') return `${end}: it wanted more than the ${limits.processes} processes that a command may have`;
+  if (bound === 'workspace') return `${end}: the workspace holds more than it may (workspaces.quotaMb, workspaces.quotaFiles); delete files first`;
+  if (bound === 'disk') return `${end}: the disk of the workspace has too little room left (storage.minFreeBytes)`;
+  return end;
+}

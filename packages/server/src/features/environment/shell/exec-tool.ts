@@ -1,0 +1,148 @@
+import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import { type Jail, type JailedProcess, refuseWithout } from '../../../kernel/jail.ts';
+import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
+import type { BackgroundCommands, Belonging } from './background-commands.ts';
+import { type CommandSpec, describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
+import { collect, Ends } from './output.ts';
+
+const maxTimeoutMs = 300_000;
+/** Longer than any call: the tool ends its command itself and tells what there was of output. */
+const graceMs = 10_000;
+const maxOutputBytes = 8 * 1024 * 1024;
+const maxArgumentBytes = 96 * 1024;
+/** How long output may still be on its way when all processes are gone. */
+const drainMs = 2000;
+/** Programs that write nothing. No shell reads their arguments, and nothing can take their places on the PATH of the jail. */
+const freeing: ReadonlySet<string> = new Set(['rm', 'chmod']);
+
+const word = z
+  .string()
+  .max(32_768)
+  .refine((text) => !text.includes('\0'), 'expected no NUL character');
+const execArgs = z.strictObject({
+  argv: z
+    .tuple([word.min(1)], word)
+    .refine((words) => words.length <= 256, 'expected at most 256 words')
+    .describe('Program and arguments, one by one. No shell reads them: for pipes, wildcards or several commands use ["sh", "-c", "…"].'),
+  cwd: z.string().max(1024).optional().describe('Folder to run in, relative to the workspace, e.g. "projects/app"; the workspace itself otherwise.'),
+  timeoutMs: z.int().min(100).max(maxTimeoutMs).default(30_000).describe('After how many milliseconds the command is ended.'),
+  network: z.boolean().default(false).describe('Needs the network. Off unless the agent may use it.'),
+  stdin: z.string().max(1_048_576).optional().describe('Text for its standard input.'),
+  background: z.boolean().default(false).describe('Answers at once with an id for the tool "process"; timeoutMs does not count then.'),
+});
+type ExecArgs = z.output<typeof execArgs>;
+
+/** The tool that runs a program in the jail of the agent's workspace. */
+export function createExecTool(deps: ShellDeps, background: BackgroundCommands): Tool<typeof execArgs> {
+  return {
+    name: 'exec',
+    description:
+      'Runs a program in a sandbox that sees the workspace at /workspace and the programs of the system, nothing else. Folders of the workspace can be written to, except skills and hidden ones; files directly in it cannot: use the file tools for these. /tmp lasts for one call. Answers with the exit code and the output.',
+    args: execArgs,
+    risk: 'write',
+    effect: 'once',
+    readsPrivate: true,
+    promotable: true,
+    runsPrograms: () => true,
+    timeoutMs: maxTimeoutMs + graceMs,
+    mustAsk: ({ network }) => (network ? 'the command reaches the network: what it reads can leave the machine' : undefined),
+    describe({ argv, cwd, network, background: behind }) {
+      const notes = [network ? ' with network' : '', behind ? ' in the background' : ''].join('');
+      const command = argv.map((each) => (/^[\w@%+=:,./-]+$/.test(each) ? each : JSON.stringify(each))).join(' ');
+      const where = cwd === undefined ? '' : ` in ${cwd.slice(0, 60)}`;
+      return `${command.slice(0, 200 - where.length - notes.length)}${where}${notes}`;
+    },
+    async run(args, context) {
+      const agent = deps.agentOf(context.agentId);
+      if (agent === undefined) throw new AppError('not_found', 'There is no such agent any more');
+      if (args.network && !agent.exec.network)
+        throw new AppError('denied', 'This agent may not use the network in commands (agents.<id>.exec.network): run it without');
+      if (args.argv.reduce((sum, each) => sum + Buffer.byteLength(each) + 1, 0) > maxArgumentBytes)
+        throw new AppError('payload_too_large', `argv: expected at most ${maxArgumentBytes} bytes together; hand longer text to stdin`, {
+          param: 'argv',
+        });
+      const opened = await deps.jail();
+      refuseWithout(opened);
+      // What makes room is run in a full workspace too.
+      const isFreeing = freeing.has(args.argv[0]);
+      if (!isFreeing) await deps.room.assertRoom(context.workspaceDir, { files: 1 });
+      const jail = isFreeing ? opened : deps.room.watched(opened, context.workspaceDir);
+      const spec = await specOf(deps, agent, args, context);
+      let isLeft = false;
+      try {
+        if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command began');
+        const turn = context.call.agentCaller?.turn;
+        if (args.background && turn !== undefined && deps.isStopped(turn))
+          throw new AppError('cancelled', 'The run was stopped before the command began');
+        if (!args.background) return await runToEnd(deps.clock, jail, spec, args, context.signal);
+        const begun = background.begin(jail, spec, args.stdin, belongingOf(context));
+        isLeft = true;
+        return begun;
+      } finally {
+        // What goes on in the background ends it by itself.
+        if (!isLeft) await spec.taint.end();
+      }
+    },
+  };
+}
+
+function belongingOf({ agentId, principalId, conversationRef, origin, turnId, call }: ToolContext): Belonging {
+  const turn = call.agentCaller?.turn;
+  return {
+    agentId,
+    principalId,
+    conversationRef,
+    origin,
+    tokenId: call.identity.tokenId,
+    rootRunId: turn?.rootRunId ?? `root-turn-${turnId}`,
+    ...(turn?.run !== undefined && { runId: turn.run.runId, leaseId: turn.run.leaseId }),
+  };
+}
+
+async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecArgs, signal: AbortSignal): Promise<ToolResult> {
+  const startedMs = clock.monotonic();
+  const started = jail.run(spec);
+  let stopped: string | undefined;
+  const stop = (why: string) => {
+    stopped ??= why;
+    started.kill();
+  };
+  const output = new Ends();
+  const bounded = {
+    push(chunk: Buffer) {
+      output.push(chunk);
+      if (output.total > maxOutputBytes) stop(`stopped: it wrote more than ${maxOutputBytes / 1024 / 1024} MiB`);
+    },
+  };
+  const drained = collect([started.stdout, started.stderr], bounded, clock);
+  const cancel = clock.after(args.timeoutMs, () => stop(`stopped: it did not end within ${args.timeoutMs} ms`));
+  const onAbort = () => stop('stopped: the call was cancelled');
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    started.stdin.end(args.stdin ?? '');
+    const end = await started.ended;
+    await withinTime(drained, started, clock);
+    const how = stopped === undefined ? describeEnd(end, spec.limits) : `${stopped} (with all that it had started)`;
+    const seconds = ((clock.monotonic() - startedMs) / 1000).toFixed(1);
+    const text = output.text();
+    return {
+      content: `[${how}, ${seconds} s]\n${text === '' ? '(no output)' : text}`,
+      outside: outsideOf(spec),
+      ...((stopped !== undefined || end.code !== 0) && { isError: true }),
+    };
+  } finally {
+    cancel();
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+async function withinTime(drained: Promise<void>, started: JailedProcess, clock: Clock): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const cancel = clock.after(drainMs, late.resolve);
+  await Promise.race([drained, late.promise]);
+  cancel();
+  started.stdout.destroy();
+  started.stderr.destroy();
+}

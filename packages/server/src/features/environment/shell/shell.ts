@@ -1,0 +1,21 @@
+import type { Tool } from '../../../runtime/tool.ts';
+import { type BackgroundCommands, createBackgroundCommands } from './background-commands.ts';
+import type { ShellDeps } from './command.ts';
+import { createExecTool } from './exec-tool.ts';
+import { createProcessTool } from './process-tool.ts';
+
+export interface Shell extends AsyncDisposable {
+  /** None when commands are switched off. */
+  readonly tools: readonly Tool[];
+  readonly background: Pick<BackgroundCommands, 'end' | 'endOne' | 'running' | 'forgetAgent'>;
+}
+
+/** Commands of agents, in a jail or not at all (decision 15). Disposing ends those in the background. */
+export function createShell(deps: ShellDeps): Shell {
+  const background = createBackgroundCommands(deps);
+  return {
+    tools: deps.config.enabled ? [createExecTool(deps, background), createProcessTool(background)] : [],
+    background,
+    [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
+  };
+}

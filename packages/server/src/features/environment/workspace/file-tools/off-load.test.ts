@@ -1,0 +1,114 @@
+import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as z from 'zod';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../../../../kernel/log.ts';
+import { testWorkspaceTools } from './testing.ts';
+import { callTools } from '../../../../runtime/call-tools.ts';
+import { createFence } from '../../../../runtime/fence.ts';
+import { pointerOf } from '../../../../runtime/off-load.ts';
+import { createSteppedClock, testModel, turnInput } from '../../../../runtime/testing.ts';
+import type { Tool } from '../../../../runtime/tool.ts';
+
+let workspaceDir: string;
+beforeEach(async () => {
+  workspaceDir = join(await mkdtemp(join(tmpdir(), 'gatehouse-offload-')), 'agent');
+});
+afterEach(() => rm(join(workspaceDir, '..'), { recursive: true }));
+
+const read = testWorkspaceTools()[0]!;
+const page = Array.from({ length: 3000 }, (_, index) => `line ${index} of the page`).join('\n');
+const fetchTool = (content: string): Tool => ({
+  name: 'fetch',
+  description: 'fetch',
+  args: z.strictObject({}),
+  risk: 'read',
+  effect: 'pure',
+  timeoutMs: 1000,
+  run: async () => ({ content, outside: { source: 'web page' } }),
+});
+
+async function call(
+  tools: readonly Tool[],
+  name: string,
+  args: object = {},
+  contextWindow = testModel.contextWindow,
+  who: object = {},
+): Promise<string> {
+  const input = turnInput({ ...who, tools, agent: { tools: { profile: 'full' } }, workspaceDir, models: [{ ...testModel, contextWindow }] });
+  const deps = { clock: createSteppedClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog };
+  const run = { input, signal: new AbortController().signal, beforeOnce: async () => {} };
+  const [result] = await callTools(deps, run, [{ id: 'c1', name, arguments: JSON.stringify(args) }]);
+  return result?.content ?? '';
+}
+
+const pathIn = (result: string) => /file (\S+):/.exec(pointerOf(result) ?? '')?.[1] ?? '';
+
+test('a large result goes to a file, the model gets its ends and a way to the rest that it can go', async () => {
+  const result = await call([fetchTool(page), read], 'fetch');
+  expect(result.length).toBeLessThan(7000);
+  expect(result).toContain('line 0 of the page');
+  expect(result).toContain('line 2999 of the page');
+  expect(result).not.toContain('line 1500 of the page');
+  // The pointer is ours: it stands behind the fence.
+  expect(result).toMatch(/<<<END-UNTRUSTED-TEXT [0-9a-f]{32}>>>\n\[\d+ characters in all/);
+  const rest = await call([read], 'read', { path: pathIn(result), offset: 1500, limit: 3 });
+  expect(rest).toContain('line 1500 of the page');
+});
+
+test('one endless line can be read in pieces as well', async () => {
+  const result = await call([fetchTool(`${'x'.repeat(60_000)}needle${'y'.repeat(60_000)}`), read], 'fetch');
+  expect(await call([read], 'read', { path: pathIn(result), offset: 61, limit: 2 })).toContain('needle');
+});
+
+test('without the tool to follow it there is no pointer, and what was read from a file is not written to another', async () => {
+  const alone = await call([fetchTool(page)], 'fetch');
+  expect(pointerOf(alone)).toBeUndefined();
+  expect(alone).toContain('characters left out');
+  const written = await call([fetchTool(page), read], 'fetch');
+  await call([read], 'read', { path: pathIn(written) });
+  expect(await readdir(join(workspaceDir, '.gatehouse/offload'))).toHaveLength(1);
+});
+
+test('the bound follows the window, and small results stay as they are', async () => {
+  expect(pointerOf(await call([fetchTool('x'.repeat(5000)), read], 'fetch', {}, 8000))).toBeDefined();
+  expect(pointerOf(await call([fetchTool('x'.repeat(5000)), read], 'fetch', {}, 200_000))).toBeUndefined();
+});
+
+test('the oldest files make room for new ones', async () => {
+  const folder = join(workspaceDir, '.gatehouse/offload');
+  await mkdir(folder, { recursive: true });
+  for (let index = 0; index < 100; index += 1) {
+    await writeFile(join(folder, `old-${index}.txt`), 'old');
+    await utimes(join(folder, `old-${index}.txt`), index, index);
+  }
+  const result = await call([fetchTool(page), read], 'fetch');
+  const left = await readdir(folder);
+  expect(left).toHaveLength(100);
+  expect(left).not.toContain('old-0.txt');
+  expect(left).toContain('old-1.txt');
+  expect(left.some((name) => pathIn(result).endsWith(name))).toBe(true);
+});
+
+test('a folder that was replaced by a link is not written through: the result is cut instead', async () => {
+  const elsewhere = join(workspaceDir, '../elsewhere');
+  await mkdir(elsewhere, { recursive: true });
+  await mkdir(join(workspaceDir, '.gatehouse'), { recursive: true });
+  await symlink(elsewhere, join(workspaceDir, '.gatehouse/offload'));
+  const result = await call([fetchTool(page), read], 'fetch');
+  expect(pointerOf(result)).toBeUndefined();
+  expect(await readdir(elsewhere)).toEqual([]);
+});
+
+test('a result is read by its conversation and its principal, and by nobody else who knows its name', async () => {
+  const ops = { principalId: 'token:ops', conversationRef: 'cv_ops' };
+  const path = pathIn(await call([fetchTool(page), read], 'fetch', {}, undefined, ops));
+  const readAs = (who: object, at = path) => call([read], 'read', { path: at, limit: 1 }, undefined, who);
+  expect(await readAs(ops)).toContain('line 0 of the page');
+  expect(await readAs({ ...ops, conversationRef: 'cv_fork' })).toContain('line 0 of the page');
+  expect(await readAs({ ...ops, principalId: 'token:other' })).toContain('line 0 of the page');
+  const eve = { principalId: 'token:eve', conversationRef: 'cv_eve' };
+  const missing = await readAs(eve, 'missing.txt');
+  for (const at of [path, `./${path}`, '.gatehouse/workspace.json', path.replace(/-tn_/, '-TN_')]) expect(await readAs(eve, at)).toBe(missing);
+});

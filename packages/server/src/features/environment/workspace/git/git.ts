@@ -1,0 +1,199 @@
+import { spawn } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { AppError } from '../../../../kernel/app-error.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+
+export interface GitRun {
+  readonly gitDir: string;
+  /** The folder that is compared with the repository; none for commands that look at the repository alone. */
+  readonly workTree?: string;
+  /** Of constants, then `--` or a revision, then names. */
+  readonly args: readonly string[];
+  readonly input?: AsyncIterable<Uint8Array>;
+  /** Output beyond it is cut and the program ended. */
+  readonly maxBytes?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Git waits for a file that nothing comes out of: a pipe of the workspace. */
+export class GitStalled extends Error {}
+
+export interface GitResult {
+  readonly code: number | null;
+  readonly stdout: Buffer;
+  readonly cut: boolean;
+  readonly stderr: string;
+}
+
+/** Runs the program `git`, bounded in time and output. Fails with `unavailable` when it is not installed, with `timeout` when it takes too long. */
+export type Git = (run: GitRun) => Promise<GitResult>;
+
+const timeoutMs = 30_000;
+/** A program that sleeps for so long, and takes no processor time, waits for something that may never come. */
+const stalledMs = 2000;
+const stallLookMs = 250;
+const defaultMaxBytes = 1024 * 1024;
+const maxErrorBytes = 4096;
+
+/**
+ * Whatever makes git start another program or read a file elsewhere is off, over what any configuration says. The
+ * repository, and with it its configuration and hooks, lies outside of the workspace in the first place.
+ */
+const settings = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.attributesFile=/dev/null',
+  'core.excludesFile=/dev/null',
+  'core.autocrlf=false',
+  'core.safecrlf=false',
+  'core.fileMode=false',
+  'core.quotePath=false',
+  'core.logAllRefUpdates=false',
+  'gc.auto=0',
+  'log.showSignature=false',
+  'log.mailmap=false',
+  'submodule.recurse=false',
+  'protocol.allow=never',
+].flatMap((setting) => ['-c', setting]);
+
+const defaultPath = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
+
+/** `path` is where programs are looked for; the rest of the environment stays behind. */
+export function createGit({ clock, path = defaultPath }: { readonly clock: Clock; readonly path?: string | undefined }): Git {
+  const env = {
+    PATH: path,
+    HOME: '/nonexistent',
+    LC_ALL: 'C.UTF-8',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_SYSTEM: '/dev/null',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_LITERAL_PATHSPECS: '1',
+  };
+
+  return async ({ gitDir, workTree, args, input, maxBytes = defaultMaxBytes, signal }) => {
+    const place = [`--git-dir=${gitDir}`, ...(workTree === undefined ? [] : [`--work-tree=${workTree}`])];
+    const child = spawn('git', ['--no-pager', ...place, ...settings, ...args], {
+      cwd: gitDir,
+      env,
+      // A group of its own: git starts helpers, which end with it.
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const out = collect(child.stdout, maxBytes, () => kill());
+    const err = collect(child.stderr, maxErrorBytes, () => {});
+    let failed: Error | undefined;
+    const kill = (why?: Error) => {
+      failed ??= why;
+      if (child.pid === undefined) return;
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended by itself.
+      }
+    };
+    const ended = new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    const cancelTimeout = clock.after(timeoutMs, () => kill(new AppError('timeout', `git took longer than ${timeoutMs} ms`)));
+    const cancelStall =
+      workTree === undefined || child.pid === undefined
+        ? undefined
+        : watchStall(clock, child.pid, () => kill(new GitStalled('git waits for a file of the workspace')));
+    const onAbort = () => kill(new AppError('cancelled', 'git was stopped'));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted === true) onAbort();
+    const fed = feed(input, child.stdin, kill);
+    try {
+      const code = await ended;
+      await fed;
+      if (failed !== undefined) throw failed;
+      return { code, stdout: out.bytes(), cut: out.cut(), stderr: err.bytes().toString() };
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
+        throw new AppError('unavailable', 'The program "git" is not installed on this machine; install it and try again', { cause: error });
+      throw error;
+    } finally {
+      cancelTimeout();
+      cancelStall?.();
+      signal?.removeEventListener('abort', onAbort);
+    }
+  };
+}
+
+/** Tells when a program has slept through several looks. Elsewhere than on Linux it never does. */
+function watchStall(clock: Clock, pid: number, stalled: () => void): () => void {
+  let before: string | undefined;
+  let sleptMs = 0;
+  let cancel = clock.after(stallLookMs, () => void look());
+  let ended = false;
+  async function look(): Promise<void> {
+    const now = await sleepOf(pid);
+    if (ended) return;
+    sleptMs = now !== undefined && now === before ? sleptMs + stallLookMs : 0;
+    before = now;
+    if (sleptMs >= stalledMs) return stalled();
+    cancel = clock.after(stallLookMs, () => void look());
+  }
+  return () => {
+    ended = true;
+    cancel();
+  };
+}
+
+/** Processor time of a program all of whose threads sleep; undefined of one that works, waits for a disk, or is not known. */
+async function sleepOf(pid: number): Promise<string | undefined> {
+  try {
+    const times: string[] = [];
+    for (const thread of await readdir(`/proc/${pid}/task`)) {
+      const stat = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      if (fields[0] !== 'S') return undefined;
+      times.push(`${thread} ${fields[11]} ${fields[12]}`);
+    }
+    return times.join();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Ends the program when what it is fed cannot be read; that it ends before it has read everything is its own affair. */
+async function feed(input: AsyncIterable<Uint8Array> | undefined, stdin: NodeJS.WritableStream, kill: (why: Error) => void): Promise<void> {
+  let own: Error | undefined;
+  async function* guarded() {
+    try {
+      yield* input ?? [];
+    } catch (error) {
+      own = error instanceof Error ? error : new Error('the input failed', { cause: error });
+      throw error;
+    }
+  }
+  try {
+    await pipeline(Readable.from(guarded()), stdin);
+  } catch {
+    if (own !== undefined) kill(own);
+  }
+}
+
+function collect(stream: Readable, maxBytes: number, onCut: () => void): { readonly bytes: () => Buffer; readonly cut: () => boolean } {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let cut = false;
+  stream.on('data', (chunk: Buffer) => {
+    const room = maxBytes - length;
+    if (chunk.length > room) {
+      if (!cut) onCut();
+      cut = true;
+    }
+    if (room <= 0) return;
+    const kept = chunk.subarray(0, room);
+    chunks.push(kept);
+    length += kept.length;
+  });
+  return { bytes: () => Buffer.concat(chunks), cut: () => cut };
+}

@@ -1,0 +1,155 @@
+import { mkdir } from 'node:fs/promises';
+import { findChangedFiles, findFolders, type FolderPlaces, isInMovedFolder } from '../../../../kernel/changed-files.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import { listFolderInside, plainPath, removeInside, statInside, writeFileInside } from '../../../../kernel/safe-path.ts';
+import type { CommandTaint, Workplace } from '../api.ts';
+import { digestContent } from './content-digest.ts';
+import { foldName } from './internal-names.ts';
+import { closeWindow, openWindow, type TaintRow, type Window } from './taint-store.ts';
+
+/** File systems tell time in steps. */
+const slackMs = 2000;
+/** Files of one command that get rows of their own; of more, the folders do. */
+const maxRows = 300;
+
+export interface CommandTaints {
+  /** The windows, of which those that an earlier run of the daemon left are closed now: what their commands wrote is looked for. */
+  settled(place: Workplace, windows: readonly Window[]): Promise<readonly Window[]>;
+  /** Whether a command that runs may have written the file or moved it here. */
+  mayHaveWritten(place: Workplace, path: string, windows: readonly Window[]): Promise<boolean>;
+  /** Before a file of the workspace gets text from outside: what runs there may read it from now on. */
+  taintRunning(agentId: string): Promise<void>;
+  begin(place: Workplace, mayBeTainted: () => Promise<boolean>): Promise<CommandTaint>;
+}
+
+/**
+ * What commands may read and write. A command is clean as long as nothing in its workspace holds text from outside; from then on a window
+ * of time is open, in which whatever changes in the workspace counts as tainted. Windows are stored, and outlive a crash.
+ */
+export function createCommandTaints({ db, clock }: { readonly db: Db; readonly clock: Clock }): CommandTaints {
+  /** Windows of commands that run in this process, with the places of all folders when they were opened. */
+  const live = new Map<string, Promise<FolderPlaces | undefined>>();
+  /** By agent. */
+  const running = new Map<string, Set<CommandTaint>>();
+
+  async function settle({ workspaceDir }: Workplace, { id, agentId }: Window, sinceMs: number, before: FolderPlaces | undefined): Promise<void> {
+    const changed = await findChangedFiles(workspaceDir, await writableFolders(workspaceDir), sinceMs, before);
+    const files = changed.files.length <= maxRows ? changed.files : [];
+    const folders = [...changed.folders, ...(files.length === 0 ? foldersOf(changed.files) : [])];
+    const rows: Omit<TaintRow, 'agentId'>[] = folders.map((path) => ({ path: foldName(path), name: path, tree: 1, tainted: 1, digest: null }));
+    for (const path of files) {
+      const digest = (await digestContent(workspaceDir, path)) ?? null;
+      rows.push({ path: foldName(plainPath(path)), name: path, tree: 0, tainted: 1, digest });
+    }
+    await db.write(closeWindow, { agentId, id, atMs: clock.now(), rows });
+  }
+
+  async function taintRunning(agentId: string): Promise<void> {
+    const clean = [...(running.get(agentId) ?? [])].filter((command) => command.isClean());
+    await Promise.all(clean.map((command) => command.taint()));
+  }
+
+  function stopped(agentId: string, command: CommandTaint): void {
+    const commands = running.get(agentId);
+    commands?.delete(command);
+    if (commands?.size === 0) running.delete(agentId);
+  }
+
+  return {
+    taintRunning,
+
+    async settled(place, windows) {
+      for (const window of windows) if (!live.has(window.id)) await settle(place, window, window.sinceMs, undefined);
+      return windows;
+    },
+
+    async mayHaveWritten({ workspaceDir }, path, windows) {
+      const since = Math.min(...windows.map(({ sinceMs }) => sinceMs));
+      if (((await statInside(workspaceDir, path))?.ctimeMs ?? Infinity) >= since) return true;
+      for (const { id } of windows) {
+        const before = await live.get(id);
+        if (before !== undefined && (await isInMovedFolder(workspaceDir, plainPath(path), before))) return true;
+      }
+      return false;
+    },
+
+    async begin(place, mayBeTainted) {
+      const { agentId, workspaceDir } = place;
+      let isClean = true;
+      let hasBegun = false;
+      let opened: { readonly window: Window; readonly atMs: number } | undefined;
+      let opening: Promise<void> | undefined;
+      let ending: Promise<void> | undefined;
+      const open = async () => {
+        const atMs = clock.monotonic();
+        const window = { id: newId('tw'), agentId, sinceMs: (await timeOf(workspaceDir)) - slackMs };
+        // A folder that a running command moved just now must not pass for one that was there.
+        const untilMs = hasBegun ? window.sinceMs : Infinity;
+        const folders = writableFolders(workspaceDir).then((names) => findFolders(workspaceDir, names, untilMs));
+        live.set(
+          window.id,
+          folders.catch(() => undefined),
+        );
+        await db.write(openWindow, window);
+        opened = { window, atMs };
+        // What this one writes is read by others.
+        await Promise.all([folders, taintRunning(agentId)]);
+      };
+      const end = async () => {
+        stopped(agentId, command);
+        await opening;
+        if (opened === undefined) return;
+        const { window, atMs } = opened;
+        // The clock of the machine may have been set back meanwhile.
+        const sinceMs = Math.min(window.sinceMs, (await timeOf(workspaceDir)) - (clock.monotonic() - atMs) - slackMs);
+        await settle(place, window, sinceMs, await live.get(window.id)).finally(() => live.delete(window.id));
+      };
+      const command: CommandTaint = {
+        isClean: () => isClean,
+        taint() {
+          isClean = false;
+          return (opening ??= open());
+        },
+        end: () => (ending ??= end()),
+      };
+      // Before anything is asked, so that nothing is missed that is marked meanwhile.
+      running.set(agentId, (running.get(agentId) ?? new Set()).add(command));
+      try {
+        if (await mayBeTainted()) await command.taint();
+        await opening;
+      } catch (error) {
+        stopped(agentId, command);
+        throw error;
+      }
+      hasBegun = true;
+      return command;
+    },
+  };
+}
+
+/** The time of the file system, in which its files have theirs. */
+async function timeOf(workspaceDir: string): Promise<number> {
+  await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
+  const marker = `.gatehouse/${newId('tw')}`;
+  await writeFileInside(workspaceDir, marker, '', { maxBytes: 1 });
+  const stat = await statInside(workspaceDir, marker);
+  await removeInside(workspaceDir, marker);
+  return stat?.ctimeMs ?? -Infinity;
+}
+
+/** Where commands may write. */
+async function writableFolders(workspaceDir: string): Promise<readonly string[]> {
+  const { entries } = await listFolderInside(workspaceDir, '.', 10_000);
+  return entries.flatMap(({ name, kind }) => (kind === 'directory' && !name.startsWith('.') ? [name] : []));
+}
+
+/** The deepest folders around many files of which there are few. */
+function foldersOf(files: readonly string[]): readonly string[] {
+  for (let depth = 8; depth > 1; depth -= 1) {
+    const folders = new Set(files.map((file) => file.split('/').slice(0, -1).slice(0, depth).join('/')));
+    if (folders.size <= maxRows) return [...folders];
+  }
+  return [...new Set(files.map((file) => file.split('/')[0] ?? '.'))];
+}

@@ -1,0 +1,178 @@
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+
+/** What is known of a file, or of everything in a folder that has no row of its own. */
+export interface TaintRow {
+  readonly agentId: string;
+  /** Folded, as file systems that tell no cases apart look it up. */
+  readonly path: string;
+  /** As it is on disk. */
+  readonly name: string;
+  readonly tree: 0 | 1;
+  readonly tainted: 0 | 1;
+  /** SHA-256 of the content; null where it says nothing. */
+  readonly digest: string | null;
+}
+
+const rowColumns = ['agent_id as agentId', 'path', 'name', 'tree', 'tainted', 'digest'] as const;
+
+const anyOf = query<{ agentId: string }, { path: string }>(({ db, p }) =>
+  db.selectFrom('file_taint').select('path').where('agent_id', '=', p('agentId')).limit(1),
+);
+const anyContentOf = query<{ agentId: string }, { digest: string }>(({ db, p }) =>
+  db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).limit(1),
+);
+/** Whether anything is known of any file of the agent, or of one that was there. */
+const isAnyKnown = async (tx: Tx, agentId: string): Promise<boolean> =>
+  (await tx.get(anyOf, { agentId })) !== undefined || (await tx.get(anyContentOf, { agentId })) !== undefined;
+const windowsOf = query<{ agentId: string }, Window>(({ db, p }) =>
+  db.selectFrom('file_taint_window').select(['id', 'agent_id as agentId', 'since_ms as sinceMs']).where('agent_id', '=', p('agentId')),
+);
+
+/** A command that may write text from outside runs since then, by the time of the file system. */
+export interface Window {
+  readonly id: string;
+  readonly agentId: string;
+  readonly sinceMs: number;
+}
+
+export interface KnownFile {
+  /** Whether anything is known of any file of the agent. */
+  readonly any: boolean;
+  readonly windows: readonly Window[];
+  readonly exact?: TaintRow | undefined;
+  /** Around it, all of which counts. */
+  readonly inTree: boolean;
+}
+
+export const knownFile = operation(
+  'workspace.knownFile',
+  async (
+    tx,
+    { agentId, path, around }: { readonly agentId: string; readonly path: string; readonly around: readonly string[] },
+  ): Promise<KnownFile> => {
+    const windows = await tx.all(windowsOf, { agentId });
+    if (!(await isAnyKnown(tx, agentId))) return { any: false, windows, inTree: false };
+    const rows = await tx.build<TaintRow>((db) =>
+      db
+        .selectFrom('file_taint')
+        .select(rowColumns)
+        .where('agent_id', '=', agentId)
+        .where('path', 'in', [path, ...around]),
+    );
+    return { any: true, windows, exact: rows.find((row) => row.path === path && row.tree === 0), inTree: rows.some((row) => row.tree === 1) };
+  },
+);
+
+const byDigest = query<{ agentId: string; digest: string }, { digest: string }>(({ db, p }) =>
+  db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).where('digest', '=', p('digest')),
+);
+
+/** Whether a file of the agent with this very content held text from outside, whatever its name is now. */
+export const isTaintedContent = operation(
+  'workspace.taintedContent',
+  async (tx, input: { readonly agentId: string; readonly digest: string }): Promise<boolean> => (await tx.get(byDigest, input)) !== undefined,
+);
+
+const ofAgent = query<{ agentId: string }, TaintRow>(({ db, p }) =>
+  db.selectFrom('file_taint').select(rowColumns).where('agent_id', '=', p('agentId')).where('tainted', '=', 1).limit(5000),
+);
+
+export const taintedFiles = operation(
+  'workspace.taintedFiles',
+  async (tx, { agentId }: { readonly agentId: string }): Promise<{ readonly rows: TaintRow[]; readonly windows: Window[] }> => ({
+    rows: await tx.all(ofAgent, { agentId }),
+    windows: await tx.all(windowsOf, { agentId }),
+  }),
+);
+
+const put = query<TaintRow>(({ db, sql, p }) =>
+  db
+    .insertInto('file_taint')
+    .values({ agent_id: p('agentId'), path: p('path'), name: p('name'), tree: p('tree'), tainted: p('tainted'), digest: p('digest') })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['agent_id', 'path'])
+        .doUpdateSet({ name: sql`excluded.name`, tree: sql`excluded.tree`, tainted: sql`excluded.tainted`, digest: sql`excluded.digest` }),
+    ),
+);
+const putContent = query<{ agentId: string; digest: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .insertInto('file_taint_content')
+    .values({ agent_id: p('agentId'), digest: p('digest'), seen_ms: p('atMs') })
+    .onConflict((conflict) => conflict.columns(['agent_id', 'digest']).doUpdateSet({ seen_ms: sql`excluded.seen_ms` })),
+);
+/** Contents of an agent that are remembered, the newest. */
+const maxContents = 10_000;
+const pruneContents = query<{ agentId: string; most: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('file_taint_content')
+    .where('agent_id', '=', p('agentId'))
+    .where(
+      sql<boolean>`seen_ms < (SELECT kept.seen_ms FROM file_taint_content AS kept WHERE kept.agent_id = ${p('agentId')} ORDER BY kept.seen_ms DESC LIMIT 1 OFFSET ${p('most')})`,
+    ),
+);
+const remove = query<{ agentId: string; path: string }>(({ db, p }) =>
+  db.deleteFrom('file_taint').where('agent_id', '=', p('agentId')).where('path', '=', p('path')),
+);
+const close = query<{ id: string }>(({ db, p }) => db.deleteFrom('file_taint_window').where('id', '=', p('id')));
+
+export interface Marking {
+  readonly agentId: string;
+  readonly atMs: number;
+  readonly rows: readonly Omit<TaintRow, 'agentId'>[];
+}
+
+async function remember(tx: Tx, agentId: string, atMs: number, rows: Marking['rows']): Promise<void> {
+  const digests = rows.flatMap(({ tainted, digest }) => (tainted === 1 && digest !== null ? [digest] : []));
+  for (const digest of digests) await tx.run(putContent, { agentId, digest, atMs });
+  if (digests.length > 0) await tx.run(pruneContents, { agentId, most: maxContents });
+}
+
+/** Writes down what files are. A clean one needs a row only where something is known of others. */
+export const markFiles = operation('workspace.markFiles', async (tx, { agentId, atMs, rows }: Marking): Promise<void> => {
+  const isKnown = (await isAnyKnown(tx, agentId)) || (await tx.all(windowsOf, { agentId })).length > 0;
+  for (const row of rows) if (isKnown || row.tainted === 1 || row.path.startsWith('.')) await tx.run(put, { agentId, ...row });
+  await remember(tx, agentId, atMs, rows);
+});
+
+const exactly = query<{ agentId: string; path: string; digest: string }, { path: string }>(({ db, p }) =>
+  db
+    .selectFrom('file_taint')
+    .select('path')
+    .where('agent_id', '=', p('agentId'))
+    .where('path', '=', p('path'))
+    .where('digest', '=', p('digest'))
+    .where('tainted', '=', 0),
+);
+
+/** The files of a command that has ended, but for those that a clean turn wrote meanwhile. */
+export const closeWindow = operation(
+  'workspace.closeTaintWindow',
+  async (tx, { id, agentId, atMs, rows }: Marking & Pick<Window, 'id'>): Promise<void> => {
+    const written: Omit<TaintRow, 'agentId'>[] = [];
+    for (const row of rows) {
+      const { path, digest } = row;
+      if (digest !== null && (await tx.get(exactly, { agentId, path, digest })) !== undefined) continue;
+      await tx.run(put, { agentId, ...row });
+      written.push(row);
+    }
+    await remember(tx, agentId, atMs, written);
+    await tx.run(close, { id });
+  },
+);
+
+/** Files that are gone. */
+export const forgetFiles = operation(
+  'workspace.forgetFiles',
+  async (tx, { agentId, paths }: { readonly agentId: string; readonly paths: readonly string[] }): Promise<void> => {
+    for (const path of paths) await tx.run(remove, { agentId, path });
+  },
+);
+
+const open = query<Window>(({ db, p }) => db.insertInto('file_taint_window').values({ id: p('id'), agent_id: p('agentId'), since_ms: p('sinceMs') }));
+
+export const openWindow = operation('workspace.openTaintWindow', async (tx, window: Window): Promise<void> => {
+  await tx.run(open, window);
+});
+
+export const fileTaintOperations = [knownFile, isTaintedContent, taintedFiles, markFiles, forgetFiles, openWindow, closeWindow];

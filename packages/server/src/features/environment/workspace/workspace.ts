@@ -1,0 +1,70 @@
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { EventBus } from '../../../kernel/event-bus.ts';
+import type { Log } from '../../../kernel/log.ts';
+import type { Tool } from '../../../runtime/tool.ts';
+import type { AgentsApi } from '../../agents/agents/api.ts';
+import type { FileTaints, WorkspaceApi, WorkspaceRoom } from './api.ts';
+import type { WorkspacesConfig } from './config.ts';
+import { createExclusive } from './file-tools/exclusive.ts';
+import { createFileTaints } from './taint/file-taint.ts';
+import { createGit } from './git/git.ts';
+import { createWorkspaceMethods, type WorkspaceMethods } from './methods.ts';
+import { createPromptFiles } from './setup/prompt-files.ts';
+import { createQuota, type QuotaDeps } from './quota/quota.ts';
+import { createSearch } from './search/search.ts';
+import { createWorkspaceTools } from './file-tools/tools.ts';
+
+export interface WorkspaceDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly agents: Pick<AgentsApi, 'find'>;
+  /** Where the program `git` is looked for; the usual folders when absent. */
+  readonly path: string | undefined;
+  readonly hideSecrets: (text: string) => string;
+  readonly config: WorkspacesConfig;
+  readonly disk: QuotaDeps['disk'];
+  /** Processes live in real time, whatever clock the rest runs by. */
+  readonly processClock: Clock;
+}
+
+export interface Workspace extends AsyncDisposable {
+  readonly api: WorkspaceApi;
+  readonly room: WorkspaceRoom;
+  readonly methods: WorkspaceMethods;
+  readonly tools: readonly Tool[];
+  readonly taints: FileTaints;
+}
+
+/** The folders in which agents work: methods for their owners, tools for the agents, files for the prompt. */
+export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets, config, disk, processClock }: WorkspaceDeps): Workspace {
+  const exclusive = createExclusive();
+  const quota = createQuota({ clock: processClock, log, config, disk });
+  const taints = createFileTaints({ db, clock });
+  const promptFiles = createPromptFiles({ clock, log, hideSecrets });
+  const methods = createWorkspaceMethods({
+    db,
+    bus,
+    clock,
+    log,
+    agents,
+    git: createGit({ clock, path }),
+    exclusive,
+    quota,
+    taints,
+    changed: promptFiles.changed,
+  });
+  const tools = createWorkspaceTools({
+    exclusive,
+    room: quota,
+    search: createSearch(clock),
+    taints,
+    changed(agentId) {
+      const agent = agents.find(agentId);
+      if (agent !== undefined) promptFiles.changed(agent);
+    },
+  });
+  return { api: promptFiles, room: quota, methods, tools, taints, [Symbol.asyncDispose]: () => quota[Symbol.asyncDispose]() };
+}

@@ -1,0 +1,56 @@
+import { operation, query } from '../../../../kernel/db/operation.ts';
+
+/** Vectors of queries that the telemetry file keeps, and for how long after their last use. */
+export const maxCachedVectors = 5_000;
+const keptMs = 7 * 86_400_000;
+
+interface CacheKey {
+  /** Of the embedder: `provider/model`. */
+  readonly fingerprint: string;
+  /** SHA-256 of the text and its owner. */
+  readonly textHash: Uint8Array;
+}
+
+const byKey = query<CacheKey, { vector: Uint8Array }>(({ db, p }) =>
+  db.selectFrom('embedding_cache').select('vector').where('fingerprint', '=', p('fingerprint')).where('text_hash', '=', p('textHash')),
+);
+const put = query<CacheKey & { vector: Uint8Array; usedAtMs: number }>(({ db, p }) =>
+  db
+    .replaceInto('embedding_cache')
+    .values({ fingerprint: p('fingerprint'), text_hash: p('textHash'), vector: p('vector'), used_at_ms: p('usedAtMs') }),
+);
+const dropOld = query<{ before: number }>(({ db, p }) => db.deleteFrom('embedding_cache').where('used_at_ms', '<', p('before')));
+const dropBeyond = query<object>(({ db, sql }) =>
+  db
+    .deleteFrom('embedding_cache')
+    .where(
+      'used_at_ms',
+      '<=',
+      sql<number>`(SELECT used_at_ms FROM embedding_cache ORDER BY used_at_ms DESC LIMIT 1 OFFSET ${sql.lit(maxCachedVectors)})`,
+    ),
+);
+const dropAll = query<object>(({ db }) => db.deleteFrom('embedding_cache'));
+const count = query<object, { total: number }>(({ db, sql }) => db.selectFrom('embedding_cache').select(sql<number>`count(*)`.as('total')));
+
+export const readCachedVector = operation(
+  'memory.readCachedVector',
+  async (tx, key: CacheKey): Promise<Uint8Array | undefined> => (await tx.get(byKey, key))?.vector,
+);
+
+/** Also at a hit, which makes it the newest. */
+export const cacheVector = operation(
+  'memory.cacheVector',
+  async (tx, entry: CacheKey & { readonly vector: Uint8Array; readonly usedAtMs: number }): Promise<void> => {
+    await tx.run(put, entry);
+    await tx.run(dropOld, { before: entry.usedAtMs - keptMs });
+    await tx.run(dropBeyond, {});
+  },
+);
+
+export const clearCachedVectors = operation('memory.clearCachedVectors', async (tx): Promise<void> => {
+  await tx.run(dropAll, {});
+});
+
+export const countCachedVectors = operation('memory.countCachedVectors', async (tx): Promise<number> => (await tx.get(count, {}))?.total ?? 0);
+
+export const embeddingCacheOperations = [readCachedVector, cacheVector, clearCachedVectors, countCachedVectors];

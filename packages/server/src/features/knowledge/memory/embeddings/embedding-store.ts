@@ -1,0 +1,136 @@
+import { operation, query } from '../../../../kernel/db/operation.ts';
+import { normalized, rotate, signsOf, toBytes } from './vector-signs.ts';
+
+/** An entry that has no vector of the embedder in use. */
+export interface UnembeddedRow {
+  readonly seq: number;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly content: string;
+  readonly updatedAtMs: number | null;
+}
+
+/** Marks an entry that the embedder refuses, so that it is not asked again until another embedder is in use. */
+export const refusedAs = (fingerprint: string) => `!${fingerprint}`;
+
+const columns = ['seq', 'agent_id as agentId', 'principal_id as principalId', 'content', 'updated_at_ms as updatedAtMs'] as const;
+// By ranges of the index, so that no look walks over what is done already.
+const neverEmbedded = query<{ except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory')
+    .select(columns)
+    .where('embedded_as', 'is', null)
+    .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
+    .orderBy('seq')
+    .limit(p('limit')),
+);
+const embeddedBetween = query<{ above: string; below: string; except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory')
+    .select(columns)
+    .where('embedded_as', '>', p('above'))
+    .where('embedded_as', '<', p('below'))
+    .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
+    .orderBy('embedded_as')
+    .limit(p('limit')),
+);
+const pendingCount = query<{ fingerprint: string; refused: string }, { total: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory')
+    .select(
+      sql<number>`count(*) - (SELECT count(*) FROM memory WHERE embedded_as = ${p('fingerprint')}) - (SELECT count(*) FROM memory WHERE embedded_as = ${p('refused')})`.as(
+        'total',
+      ),
+    ),
+);
+const lastLike = query<{ from: string; to: string }, { embeddedAs: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory')
+    .select('embedded_as as embeddedAs')
+    .where('embedded_as', '>=', p('from'))
+    .where('embedded_as', '<', p('to'))
+    // Another model may have a name that goes on after the slash.
+    .where(sql<string>`substr(embedded_as, length(${p('from')}) + 1)`, 'not like', sql<string>`'%/%'`)
+    .orderBy('embedded_as', 'desc')
+    .limit(1),
+);
+
+/** Above every fingerprint: they are text of ASCII. */
+const end = '\u{10ffff}';
+
+/** Some entries of one owner without a vector of this embedder, but not of the agents `except`, the oldest first; the rows themselves are the queue, so it survives a restart. */
+export const readUnembedded = operation(
+  'memory.unembedded',
+  async (
+    tx,
+    { fingerprint, limit, ...input }: { readonly fingerprint: string; readonly limit: number; readonly except: readonly string[] },
+  ): Promise<UnembeddedRow[]> => {
+    const except = JSON.stringify(input.except);
+    const refused = refusedAs(fingerprint);
+    let rows = await tx.all(neverEmbedded, { except, limit });
+    for (const [above, below] of [
+      ['', refused],
+      [refused, fingerprint],
+      [fingerprint, end],
+    ] as const)
+      if (rows.length === 0) rows = await tx.all(embeddedBetween, { above, below, except, limit });
+    const first = rows[0];
+    return rows.filter((row) => row.agentId === first?.agentId && row.principalId === first.principalId);
+  },
+);
+
+export const countUnembedded = operation(
+  'memory.countUnembedded',
+  async (tx, { fingerprint }: { readonly fingerprint: string }): Promise<number> =>
+    (await tx.get(pendingCount, { fingerprint, refused: refusedAs(fingerprint) }))?.total ?? 0,
+);
+
+/** The fingerprint with the given beginning that rows have; tells the dimensions of an embedder before it was asked. */
+export const findFingerprint = operation(
+  'memory.findFingerprint',
+  async (tx, { prefix }: { readonly prefix: string }): Promise<string | undefined> =>
+    (await tx.get(lastLike, { from: prefix, to: `${prefix}${end}` }))?.embeddedAs,
+);
+
+const markEmbedded = query<{ seq: number; updatedAtMs: number | null; embeddedAs: string }>(({ db, p }) =>
+  db
+    .updateTable('memory')
+    .set({ embedded_as: p('embeddedAs') })
+    .where('seq', '=', p('seq'))
+    // Reworded meanwhile: the vector is of the former words.
+    .where('updated_at_ms', 'is', p('updatedAtMs')),
+);
+const putVector = query<{ seq: number; fingerprint: string; vector: Uint8Array }>(({ db, p }) =>
+  db.replaceInto('memory_vector').values({ seq: p('seq'), fingerprint: p('fingerprint'), vector: p('vector') }),
+);
+const putSigns = query<{ seq: number; fingerprint: string; signs: Uint8Array }>(({ db, p }) =>
+  db.replaceInto('memory_sign').values({ seq: p('seq'), fingerprint: p('fingerprint'), signs: p('signs') }),
+);
+
+export interface EmbeddedRows {
+  readonly fingerprint: string;
+  readonly rows: readonly { readonly seq: number; readonly updatedAtMs: number | null; readonly vector: Float32Array }[];
+}
+
+/** Stores vectors, of length one, with their signs; entries that were deleted or reworded meanwhile are passed over. */
+export const storeVectors = operation('memory.storeVectors', async (tx, { fingerprint, rows }: EmbeddedRows): Promise<void> => {
+  for (const { seq, updatedAtMs, vector } of rows) {
+    const { changes } = await tx.run(markEmbedded, { seq, updatedAtMs, embeddedAs: fingerprint });
+    if (changes === 0) continue;
+    const unit = normalized(vector);
+    await tx.run(putVector, { seq, fingerprint, vector: toBytes(unit) });
+    await tx.run(putSigns, { seq, fingerprint, signs: toBytes(signsOf(rotate(unit))) });
+  }
+});
+
+export const markRefused = operation(
+  'memory.markRefused',
+  async (
+    tx,
+    { seq, updatedAtMs, fingerprint }: { readonly seq: number; readonly updatedAtMs: number | null; readonly fingerprint: string },
+  ): Promise<void> => {
+    await tx.run(markEmbedded, { seq, updatedAtMs, embeddedAs: refusedAs(fingerprint) });
+  },
+);
+
+export const embeddingOperations = [readUnembedded, countUnembedded, findFingerprint, storeVectors, markRefused];

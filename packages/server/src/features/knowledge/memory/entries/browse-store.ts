@@ -1,0 +1,198 @@
+import type { SelectQueryBuilder } from 'kysely';
+import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
+import { operation, query } from '../../../../kernel/db/operation.ts';
+import type { MemoryType, TrustLevel } from '../api.ts';
+import { type CitingRow, everybody, insertMemory, memoryColumns, type MemoryInput, type MemoryRow, removeMemory, withCitations } from './store.ts';
+
+/** Whose entries a caller may see: of these agents (null: all), of this owner and of everybody (null: all). */
+export interface Reach {
+  readonly agentIds: readonly string[] | null;
+  readonly principalId: string | null;
+}
+
+export interface BrowseFilter extends Reach {
+  readonly memoryType: MemoryType | null;
+  readonly trustLevel: TrustLevel | null;
+  readonly tags: readonly string[];
+  readonly atMs: number;
+  readonly order: 'newest' | 'oldest';
+  readonly offset: number;
+  readonly limit: number;
+  /** Characters of each content that are wanted. */
+  readonly characters: number;
+}
+
+/** Characters of one page, so that the main thread is not held up by it; one row comes in any case. */
+const pageCharacters = 1_000_000;
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
+type Rows<Row> = SelectQueryBuilder<any, 'memory', Row>;
+
+function within<Row>(rows: Rows<Row>, { agentIds, principalId }: Reach, atMs: number): Rows<Row> {
+  let found = rows.where((is) => is.or([is('memory.expires_at_ms', 'is', null), is('memory.expires_at_ms', '>', atMs)]));
+  if (agentIds !== null) found = found.where('memory.agent_id', 'in', [...agentIds]);
+  if (principalId !== null) found = found.where('memory.principal_id', 'in', [principalId, everybody]);
+  return found;
+}
+
+/** A page in the order of storing, and how many there are in all; it may be shorter than its limit where contents are long. */
+export const browseMemories = operation(
+  'memory.browse',
+  async (tx, filter: BrowseFilter): Promise<{ readonly rows: CitingRow[]; readonly total: number }> => {
+    if (filter.agentIds?.length === 0) return { rows: [], total: 0 };
+    const narrowed = <Row>(rows: Rows<Row>): Rows<Row> => {
+      let found = within(rows, filter, filter.atMs);
+      if (filter.memoryType !== null) found = found.where('memory.memory_type', '=', filter.memoryType);
+      if (filter.trustLevel !== null) found = found.where('memory.trust_level', '=', filter.trustLevel);
+      return found;
+    };
+    const tagged = <Row>(rows: Rows<Row>, sql: Parameters<Parameters<typeof tx.build>[0]>[1]): Rows<Row> => {
+      let found = rows;
+      for (const tag of filter.tags) found = found.where(sql<boolean>`EXISTS (SELECT 1 FROM json_each(memory.tags) WHERE value = ${tag})`);
+      return found;
+    };
+    const [count] = await tx.build<{ total: number }>((db, sql) =>
+      tagged(narrowed(db.selectFrom('memory').select(sql<number>`count(*)`.as('total'))), sql),
+    );
+    const direction = filter.order === 'newest' ? 'desc' : 'asc';
+    const rows = await tx.build<MemoryRow>((db, sql) =>
+      tagged(narrowed(db.selectFrom('memory').select(memoryColumns)), sql)
+        .orderBy('memory.seq', direction)
+        .limit(filter.limit)
+        .offset(filter.offset),
+    );
+    const cut = rows.map((row) => (row.content.length <= filter.characters ? row : { ...row, content: row.content.slice(0, filter.characters) }));
+    let sum = 0;
+    const end = cut.findIndex(({ content }, index) => (sum += content.length) > pageCharacters && index > 0);
+    return { rows: await withCitations(tx, end === -1 ? cut : cut.slice(0, end)), total: count?.total ?? 0 };
+  },
+);
+
+/** One entry, when the caller may see it. */
+export const inspectMemory = operation(
+  'memory.inspect',
+  async (tx, { id, reach, atMs }: { readonly id: string; readonly reach: Reach; readonly atMs: number }): Promise<CitingRow | undefined> => {
+    if (reach.agentIds?.length === 0) return undefined;
+    const rows = await tx.build<MemoryRow>((db) => within(db.selectFrom('memory').select(memoryColumns), reach, atMs).where('memory.id', '=', id));
+    return (await withCitations(tx, rows))[0];
+  },
+);
+
+export interface MemoryCounts {
+  readonly groups: readonly {
+    readonly agentId: string;
+    readonly memoryType: MemoryType;
+    readonly trustLevel: TrustLevel;
+    readonly entries: number;
+  }[];
+  readonly sessions: number;
+  readonly embedded: number;
+  readonly oldestAtMs: number | null;
+}
+
+export const countMemories = operation(
+  'memory.count',
+  async (tx, { reach, atMs, fingerprint }: { readonly reach: Reach; readonly atMs: number; readonly fingerprint: string }): Promise<MemoryCounts> => {
+    if (reach.agentIds?.length === 0) return { groups: [], sessions: 0, embedded: 0, oldestAtMs: null };
+    const groups = await tx.build<MemoryCounts['groups'][number]>((db, sql) =>
+      within(
+        db
+          .selectFrom('memory')
+          .select([
+            'memory.agent_id as agentId',
+            'memory.memory_type as memoryType',
+            'memory.trust_level as trustLevel',
+            sql<number>`count(*)`.as('entries'),
+          ]),
+        reach,
+        atMs,
+      ).groupBy(['memory.agent_id', 'memory.memory_type', 'memory.trust_level']),
+    );
+    const [rest] = await tx.build<Omit<MemoryCounts, 'groups'>>((db, sql) =>
+      within(
+        db
+          .selectFrom('memory')
+          .select([
+            sql<number>`count(DISTINCT memory.conversation_ref)`.as('sessions'),
+            sql<number>`count(CASE WHEN memory.embedded_as = ${fingerprint} THEN 1 END)`.as('embedded'),
+            sql<number | null>`min(memory.created_at_ms)`.as('oldestAtMs'),
+          ]),
+        reach,
+        atMs,
+      ),
+    );
+    return { groups, ...(rest ?? { sessions: 0, embedded: 0, oldestAtMs: null }) };
+  },
+);
+
+const agentsWith = query<object, { agentId: string }>(({ db }) => db.selectFrom('memory').select('agent_id as agentId').distinct());
+
+/** Agents that have memories. */
+export const listRememberingAgents = operation('memory.agents', async (tx): Promise<string[]> =>
+  (await tx.all(agentsWith, {})).map(({ agentId }) => agentId),
+);
+
+export const storeMemory = operation(
+  'memory.store',
+  async (tx, { memory, audit }: { readonly memory: MemoryInput; readonly audit: AuditRow | undefined }): Promise<void> => {
+    await insertMemory(tx, memory);
+    if (audit !== undefined) await appendAudit(tx, audit);
+  },
+);
+
+/** Counts of what was and was not there are part of the audit row. */
+export const deleteMemories = operation(
+  'memory.delete',
+  async (
+    tx,
+    { ids, reach, audit }: { readonly ids: readonly string[]; readonly reach: Reach; readonly audit: AuditRow },
+  ): Promise<{ deleted: number; audit: AuditRow }> => {
+    let deleted = 0;
+    const found = await tx.build<{ id: string }>((db) => {
+      const rows = db
+        .selectFrom('memory')
+        .select('id')
+        .where('id', 'in', [...ids]);
+      return reach.agentIds === null ? rows : rows.where('agent_id', 'in', [...reach.agentIds]);
+    });
+    for (const { id } of found) if (await removeMemory(tx, id)) deleted += 1;
+    const counted = { ...audit, metadata: { deleted, failed: ids.length - deleted } };
+    await appendAudit(tx, counted);
+    return { deleted, audit: counted };
+  },
+);
+
+/** Rows of one flushing write: a longer one would hold up the turns that are committed. */
+const flushedAtOnce = 500;
+
+/** Deletes some of what was there up to `lastSeq`; each step audits what it removed. False in `more` when nothing is left. */
+export const flushMemories = operation(
+  'memory.flush',
+  async (
+    tx,
+    { agentIds, lastSeq, audit }: { readonly agentIds: readonly string[] | null; readonly lastSeq: number; readonly audit: AuditRow },
+  ): Promise<{ removed: number; more: boolean; audit: AuditRow }> => {
+    const found = await tx.build<{ id: string }>((db) => {
+      const rows = db.selectFrom('memory').select('id').where('seq', '<=', lastSeq).orderBy('seq').limit(flushedAtOnce);
+      return agentIds === null ? rows : rows.where('agent_id', 'in', [...agentIds]);
+    });
+    for (const { id } of found) await removeMemory(tx, id);
+    const counted = { ...audit, metadata: { entriesRemoved: found.length } };
+    await appendAudit(tx, counted);
+    return { removed: found.length, more: found.length === flushedAtOnce, audit: counted };
+  },
+);
+
+const last = query<object, { seq: number }>(({ db, sql }) => db.selectFrom('memory').select(sql<number>`coalesce(max(seq), 0)`.as('seq')));
+export const lastMemory = operation('memory.last', async (tx): Promise<number> => (await tx.get(last, {}))?.seq ?? 0);
+
+export const browseOperations = [
+  browseMemories,
+  inspectMemory,
+  countMemories,
+  listRememberingAgents,
+  storeMemory,
+  deleteMemories,
+  flushMemories,
+  lastMemory,
+];

@@ -1,0 +1,62 @@
+import { createStepClock } from '@gatehouse/testkit';
+import { expect, test } from 'vitest';
+import { operation } from '../../../../kernel/db/operation.ts';
+import { forgetConversationMemories, removeMemory } from './store.ts';
+import { openMemory, untilEmbedded } from '../testing/open-memory.ts';
+
+const forget = operation('test.forget', forgetConversationMemories);
+const remove = operation('test.remove', async (tx, { id }: { readonly id: string }) => removeMemory(tx, id));
+const reword = operation(
+  'test.reword',
+  async (tx, { id, content, atMs }: { readonly id: string; readonly content: string; readonly atMs: number }) => {
+    await tx.build((db) => db.updateTable('memory').set({ content, updated_at_ms: atMs }).where('id', '=', id));
+  },
+);
+const leftovers = operation('test.leftovers', async (tx) => {
+  const counts: Record<string, number> = {};
+  for (const table of ['memory_fts', 'memory_vector', 'memory_sign', 'memory_source'])
+    counts[table] = (await tx.build<object>((db) => db.selectFrom(table).select('rowid'))).length;
+  return counts;
+});
+
+const open = () => openMemory({ clock: createStepClock(), operations: [forget, remove, reword, leftovers] });
+
+test('an entry that goes takes its vector, its words and its citations along', async () => {
+  await using memory = await open();
+  const source = await memory.add('the source');
+  const derived = await memory.add('the derived one', { cites: [{ sourceId: source }] });
+  await untilEmbedded(memory);
+  expect(await memory.db.write(remove, { id: derived })).toBe(true);
+  expect(await memory.db.write(remove, { id: derived })).toBe(false);
+  expect(await memory.db.read(leftovers, {})).toEqual({ memory_fts: 1, memory_vector: 1, memory_sign: 1, memory_source: 0 });
+  expect(await memory.find('derived')).toEqual(['the source']);
+});
+
+test('a purge takes derived memories of several conversations whole, with all that indexes them', async () => {
+  await using memory = await open();
+  const [one, two] = ['1', '2'].map((digit) => `cv_${digit.repeat(43)}`) as [string, string];
+  const raw = await memory.add('raw of one', { source: { who: 'default', conversationRef: one } });
+  const other = await memory.add('raw of two', { source: { who: 'default', conversationRef: two } });
+  await memory.add('derived from both', {
+    cites: [
+      { sourceId: raw, conversationRef: one },
+      { sourceId: other, conversationRef: two },
+    ],
+  });
+  await untilEmbedded(memory);
+  const forgotten = await memory.db.write(forget, { conversationRef: one, purgeDerived: true });
+  expect(forgotten).toEqual({ memoriesDeleted: 1, derivedDeleted: 1, derivedUnlinked: 0 });
+  expect(await memory.db.read(leftovers, {})).toEqual({ memory_fts: 1, memory_vector: 1, memory_sign: 1, memory_source: 0 });
+});
+
+test('other words get another vector, and are found at once where the former ones no longer are', async () => {
+  await using memory = await open();
+  const id = await memory.add('the meeting is on monday');
+  await untilEmbedded(memory);
+  await memory.db.write(reword, { id, content: 'the meeting is on friday', atMs: 5 });
+  expect((await memory.explain('friday'))[0]?.explain).toEqual({ textRank: 1 });
+  expect((await memory.explain('monday')).map(({ explain }) => explain.textRank)).not.toContain(1);
+  memory.stored('default');
+  await untilEmbedded(memory);
+  expect((await memory.explain('friday'))[0]?.explain).toMatchObject({ textRank: 1, vectorRank: 1 });
+});

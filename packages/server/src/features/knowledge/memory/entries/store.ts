@@ -1,0 +1,254 @@
+import { query, type QueryTools, type Tx } from '../../../../kernel/db/operation.ts';
+import { parseJson } from '../../../../kernel/json.ts';
+import type { MemoryCitation, MemoryType, TaintLevel, TrustLevel } from '../api.ts';
+
+/** Owner of entries that every caller of the agent sees. */
+export const everybody = '*';
+const tenantId = 'default';
+
+/** A row of `memory`. */
+export interface MemoryRow {
+  /** Position in the order of storing; the row id of every index. */
+  readonly seq: number;
+  readonly id: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly content: string;
+  readonly memoryType: MemoryType;
+  readonly trustLevel: TrustLevel;
+  readonly taintLevel: TaintLevel;
+  readonly sourceWho: string;
+  readonly sourceChannel: string | null;
+  readonly conversationRef: string | null;
+  readonly sessionKey: string | null;
+  /** JSON of `string[]`. */
+  readonly tags: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number | null;
+  readonly expiresAtMs: number | null;
+  readonly proofCount: number;
+  readonly confidence: number | null;
+  readonly consolidatedAtMs: number | null;
+  readonly pinned: 0 | 1;
+  readonly useCount: number;
+  readonly lastUsedAtMs: number | null;
+  readonly failureCount: number;
+  /** Fingerprint of the embedder whose vector is stored; null: none yet. */
+  readonly embeddedAs: string | null;
+}
+
+/** Columns of a `MemoryRow`, for queries of this folder. */
+export const memoryColumns = [
+  'memory.seq',
+  'memory.id',
+  'memory.agent_id as agentId',
+  'memory.principal_id as principalId',
+  'memory.content',
+  'memory.memory_type as memoryType',
+  'memory.trust_level as trustLevel',
+  'memory.taint_level as taintLevel',
+  'memory.source_who as sourceWho',
+  'memory.source_channel as sourceChannel',
+  'memory.conversation_ref as conversationRef',
+  'memory.session_key as sessionKey',
+  'memory.tags',
+  'memory.created_at_ms as createdAtMs',
+  'memory.updated_at_ms as updatedAtMs',
+  'memory.expires_at_ms as expiresAtMs',
+  'memory.proof_count as proofCount',
+  'memory.confidence',
+  'memory.consolidated_at_ms as consolidatedAtMs',
+  'memory.pinned',
+  'memory.use_count as useCount',
+  'memory.last_used_at_ms as lastUsedAtMs',
+  'memory.failure_count as failureCount',
+  'memory.embedded_as as embeddedAs',
+] as const;
+
+/** Tags of a row, without a schema: an index of all entries is read through it. */
+export function decodeTags(json: string): string[] {
+  const value = parseJson(json);
+  return Array.isArray(value) ? value.filter((tag) => typeof tag === 'string') : [];
+}
+
+/** A row with the ids that it cites. */
+export interface CitingRow extends MemoryRow {
+  readonly sourceIds: readonly string[];
+}
+
+const rowsBySeq = query<{ seqs: string }, MemoryRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory')
+    .select(memoryColumns)
+    .where('memory.seq', 'in', sql<number>`(SELECT value FROM json_each(${p('seqs')}))`),
+);
+const citationsOf = query<{ ids: string }, { derivedId: string; sourceId: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory_source')
+    .select(['derived_id as derivedId', 'source_id as sourceId'])
+    .where('derived_id', 'in', sql<string>`(SELECT value FROM json_each(${p('ids')}))`)
+    .where('source_id', 'is not', null)
+    .orderBy('id'),
+);
+
+/** Rows by position, in no order; those that are gone are left out. */
+export async function readRows(tx: Tx, seqs: readonly number[]): Promise<CitingRow[]> {
+  return withCitations(tx, await tx.all(rowsBySeq, { seqs: JSON.stringify(seqs) }));
+}
+
+export async function withCitations(tx: Tx, rows: readonly MemoryRow[]): Promise<CitingRow[]> {
+  const derived = rows.filter((row) => row.proofCount > 0).map((row) => row.id);
+  const citations = derived.length === 0 ? [] : await tx.all(citationsOf, { ids: JSON.stringify(derived) });
+  const sources = Map.groupBy(citations, ({ derivedId }) => derivedId);
+  return rows.map((row) => ({ ...row, sourceIds: (sources.get(row.id) ?? []).map(({ sourceId }) => sourceId) }));
+}
+
+/** What a new row is made of; `cites` makes it a derived one, whose proof is their number. */
+export interface MemoryInput extends Omit<
+  MemoryRow,
+  'seq' | 'updatedAtMs' | 'proofCount' | 'consolidatedAtMs' | 'useCount' | 'lastUsedAtMs' | 'failureCount' | 'embeddedAs'
+> {
+  readonly cites: readonly MemoryCitation[];
+}
+
+const insertRow = query<Omit<MemoryInput, 'cites'> & { readonly proofCount: number }>(({ db, p }) =>
+  db.insertInto('memory').values({
+    id: p('id'),
+    tenant_id: tenantId,
+    agent_id: p('agentId'),
+    principal_id: p('principalId'),
+    content: p('content'),
+    memory_type: p('memoryType'),
+    trust_level: p('trustLevel'),
+    taint_level: p('taintLevel'),
+    source_who: p('sourceWho'),
+    source_channel: p('sourceChannel'),
+    conversation_ref: p('conversationRef'),
+    session_key: p('sessionKey'),
+    tags: p('tags'),
+    created_at_ms: p('createdAtMs'),
+    expires_at_ms: p('expiresAtMs'),
+    proof_count: p('proofCount'),
+    confidence: p('confidence'),
+    pinned: p('pinned'),
+  }),
+);
+
+const insertCitation = query<{ derivedId: string; sourceId: string | null; conversationRef: string | null }>(({ db, p }) =>
+  db.insertInto('memory_source').values({ derived_id: p('derivedId'), source_id: p('sourceId'), conversation_ref: p('conversationRef') }),
+);
+
+/** Adds a row with what it cites; the indexes follow by themselves. */
+export async function insertMemory(tx: Tx, { cites, ...row }: MemoryInput): Promise<void> {
+  await tx.run(insertRow, { ...row, proofCount: cites.length });
+  for (const citation of cites)
+    await tx.run(insertCitation, {
+      derivedId: row.id,
+      sourceId: 'sourceId' in citation ? citation.sourceId : null,
+      conversationRef: citation.conversationRef ?? null,
+    });
+}
+
+const deleteById = query<{ id: string }>(({ db, p }) => db.deleteFrom('memory').where('id', '=', p('id')));
+// What nothing proves any more goes: at 0 it would pass for a raw entry.
+const dropUnproven = query<{ sourceId: string }>(({ db, p }) =>
+  db
+    .deleteFrom('memory')
+    .where('proof_count', '=', 1)
+    .where('id', 'in', db.selectFrom('memory_source').select('derived_id').where('source_id', '=', p('sourceId'))),
+);
+const weaken = query<{ sourceId: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('memory')
+    .set({ proof_count: sql`proof_count - 1` })
+    .where('id', 'in', db.selectFrom('memory_source').select('derived_id').where('source_id', '=', p('sourceId'))),
+);
+const uncite = query<{ sourceId: string }>(({ db, p }) => db.deleteFrom('memory_source').where('source_id', '=', p('sourceId')));
+
+/** Deletes a memory and unlinks it from the derived ones that cite it; those of them that have no other proof go too. False when there is none. */
+export async function removeMemory(tx: Tx, id: string): Promise<boolean> {
+  const { changes } = await tx.run(deleteById, { id });
+  if (changes === 0) return false;
+  await tx.run(dropUnproven, { sourceId: id });
+  await tx.run(weaken, { sourceId: id });
+  await tx.run(uncite, { sourceId: id });
+  return true;
+}
+
+const rawOf = query<{ ref: string }, { id: string }>(({ db, p }) =>
+  db.selectFrom('memory').select('id').where('conversation_ref', '=', p('ref')).where('proof_count', '=', 0),
+);
+const derivedOf = query<{ ref: string }, { id: string }>(({ db, p }) =>
+  db
+    .selectFrom('memory')
+    .select('id')
+    .where('conversation_ref', '=', p('ref'))
+    .where('proof_count', '>', 0)
+    .union(citing(db).where('memory_source.conversation_ref', '=', p('ref')))
+    .union(
+      citing(db)
+        .innerJoin('memory as source', 'source.id', 'memory_source.source_id')
+        .where('source.conversation_ref', '=', p('ref'))
+        .where('source.proof_count', '=', 0),
+    ),
+);
+/** By a join with `memory`, since an entry that a citation names may be gone. */
+function citing(db: QueryTools<never>['db']) {
+  return db.selectFrom('memory_source').innerJoin('memory', 'memory.id', 'memory_source.derived_id').select('memory.id');
+}
+const unciteConversation = query<{ id: string; ref: string }>(({ db, p }) =>
+  db
+    .deleteFrom('memory_source')
+    .where('derived_id', '=', p('id'))
+    .where((is) =>
+      is.or([
+        is('conversation_ref', '=', p('ref')),
+        is('source_id', 'in', db.selectFrom('memory').select('id').where('conversation_ref', '=', p('ref')).where('proof_count', '=', 0)),
+      ]),
+    ),
+);
+const weakenBy = query<{ id: string; lost: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('memory')
+    .set({ proof_count: sql`proof_count - ${p('lost')}` })
+    .where('id', '=', p('id'))
+    .where('proof_count', '>', p('lost')),
+);
+const disown = query<{ ref: string }>(({ db, p }) =>
+  db.updateTable('memory').set({ conversation_ref: null, session_key: null }).where('conversation_ref', '=', p('ref')).where('proof_count', '>', 0),
+);
+
+export interface Forgotten {
+  readonly memoriesDeleted: number;
+  /** Derived memories that cited the conversation or its memories: purged, all of them, also when others had a part in them; otherwise those without another proof. */
+  readonly derivedDeleted: number;
+  /** Derived memories that stay and cite the conversation no longer. */
+  readonly derivedUnlinked: number;
+}
+
+/** Deletes the raw memories of a conversation, and what was derived from it or unlinks that (json-rpc.md §4 session.reset_conversation). */
+export async function forgetConversationMemories(
+  tx: Tx,
+  { conversationRef, purgeDerived }: { readonly conversationRef: string; readonly purgeDerived: boolean },
+): Promise<Forgotten> {
+  const ref = conversationRef;
+  const derived = await tx.all(derivedOf, { ref });
+  const raw = await tx.all(rawOf, { ref });
+  let unproven = 0;
+  if (!purgeDerived) {
+    for (const { id } of derived) {
+      const { changes } = await tx.run(unciteConversation, { id, ref });
+      const isProven = (await tx.run(weakenBy, { id, lost: changes })).changes > 0;
+      if (!isProven) await removeMemory(tx, id);
+      unproven += isProven ? 0 : 1;
+    }
+    await tx.run(disown, { ref });
+  }
+  for (const { id } of raw) await removeMemory(tx, id);
+  if (purgeDerived) for (const { id } of derived) await removeMemory(tx, id);
+  return {
+    memoriesDeleted: raw.length,
+    derivedDeleted: purgeDerived ? derived.length : unproven,
+    derivedUnlinked: purgeDerived ? 0 : derived.length - unproven,
+  };
+}

@@ -1,0 +1,20 @@
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { EventBus } from '../../../../kernel/event-bus.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { ModelWork } from '../../../access/budgets/api.ts';
+import type { MemoryApi } from '../api.ts';
+
+/** What review and consolidation use. */
+export interface ReflectDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly work: Pick<ModelWork, 'generate'>;
+  readonly search: MemoryApi['search'];
+  readonly fence: (text: string, label: FenceLabel) => string;
+  /** Told after memories of an agent were stored, so that they are embedded. */
+  readonly stored: (agentId: string) => void;
+}

@@ -1,0 +1,153 @@
+import { operation, query } from '../../../../kernel/db/operation.ts';
+import { type LifeAction, type LifeRow, doubtedConfidence } from './lifecycle-plan.ts';
+
+/** How often a memory was recalled, and how often the turn then failed, since the last count. */
+export interface UseCount {
+  readonly id: string;
+  readonly agentId: string;
+  readonly uses: number;
+  readonly failures: number;
+  readonly atMs: number;
+}
+
+const countOne = query<{ id: string; uses: number; failures: number; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('memory')
+    .set({
+      use_count: sql`use_count + ${p('uses')}`,
+      failure_count: sql`failure_count + ${p('failures')}`,
+      last_used_at_ms: sql`max(coalesce(last_used_at_ms, 0), ${p('atMs')})`,
+    })
+    .where('id', '=', p('id')),
+);
+
+/** Adds to the counts of memories; answers with the ids of those that still exist. */
+export const countUses = operation('memory.countUses', async (tx, { counts }: { readonly counts: readonly UseCount[] }): Promise<string[]> => {
+  const present: string[] = [];
+  for (const { id, uses, failures, atMs } of counts) {
+    const { changes } = await tx.run(countOne, { id, uses, failures, atMs });
+    if (changes > 0) present.push(id);
+  }
+  return present;
+});
+
+type StoredLifeRow = Omit<LifeRow, 'pinned' | 'explicit'> & { readonly seq: number; readonly pinned: 0 | 1; readonly explicit: 0 | 1 };
+
+const lifePage = query<{ agentId: string; afterSeq: number; limit: number }, StoredLifeRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('memory')
+    .leftJoin('memory_demotion', 'memory_demotion.seq', 'memory.seq')
+    .select([
+      'memory.seq',
+      'memory.id',
+      'memory.memory_type as memoryType',
+      'memory.trust_level as trustLevel',
+      'memory.created_at_ms as createdAtMs',
+      'memory.expires_at_ms as expiresAtMs',
+      'memory.last_used_at_ms as lastUsedAtMs',
+      'memory.use_count as useCount',
+      'memory.failure_count as failureCount',
+      'memory.proof_count as proofCount',
+      'memory.confidence',
+      'memory.consolidated_at_ms as consolidatedAtMs',
+      'memory_demotion.at_ms as demotedAtMs',
+      'memory.pinned',
+      sql<0 | 1>`memory.source_who = 'operator'`.as('explicit'),
+    ])
+    // Not by the index of agents, which would sort all of an agent's entries for each page.
+    .where(sql`+memory.agent_id`, '=', p('agentId'))
+    .where('memory.seq', '>', p('afterSeq'))
+    .orderBy('memory.seq')
+    .limit(p('limit')),
+);
+
+/** A page of what the lifecycle judges by, in the order of storing; `nextSeq` is where the next one begins, null after the last. */
+export const readLifePage = operation(
+  'memory.lifePage',
+  async (
+    tx,
+    input: { readonly agentId: string; readonly afterSeq: number; readonly limit: number },
+  ): Promise<{ readonly rows: readonly LifeRow[]; readonly nextSeq: number | null }> => {
+    const rows = await tx.all(lifePage, input);
+    return {
+      rows: rows.map(({ seq: _, pinned, explicit, ...row }) => ({ ...row, pinned: pinned === 1, explicit: explicit === 1 })),
+      nextSeq: rows.length < input.limit ? null : (rows.at(-1)?.seq ?? null),
+    };
+  },
+);
+
+const promote = query<{ id: string; to: string }>(({ db, p }) =>
+  db
+    .updateTable('memory')
+    .set({ memory_type: p('to') })
+    .where('id', '=', p('id'))
+    .where('trust_level', '=', 'learned')
+    .where('pinned', '=', 0),
+);
+const clearDemotion = query<{ id: string }>(({ db, p }) =>
+  db.deleteFrom('memory_demotion').where('seq', 'in', db.selectFrom('memory').select('seq').where('id', '=', p('id'))),
+);
+const demote = query<{ id: string; confidence: number | null }>(({ db, sql, p }) =>
+  db
+    .updateTable('memory')
+    .set({ memory_type: 'working', confidence: sql`coalesce(min(coalesce(confidence, 1), ${p('confidence')}), confidence)` })
+    .where('id', '=', p('id'))
+    .where('trust_level', '<>', 'system')
+    .where('pinned', '=', 0),
+);
+const markDemoted = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .insertInto('memory_demotion')
+    .columns(['seq', 'at_ms'])
+    .expression(
+      db
+        .selectFrom('memory')
+        .select(['seq', sql`${p('atMs')}`.as('at_ms')])
+        .where('id', '=', p('id')),
+    )
+    .onConflict((conflict) => conflict.column('seq').doUpdateSet({ at_ms: sql`excluded.at_ms` })),
+);
+// Citations stay: what an evicted entry proved is still known, and a conversation that is forgotten must find it by them.
+const evict = query<{ id: string; unusedSinceMs: number }>(({ db, p }) =>
+  db
+    .deleteFrom('memory')
+    .where('id', '=', p('id'))
+    .where('trust_level', '<>', 'system')
+    .where('pinned', '=', 0)
+    .where((is) => is.or([is('last_used_at_ms', 'is', null), is('last_used_at_ms', '<=', p('unusedSinceMs'))])),
+);
+
+export interface LifeCounts {
+  readonly promoted: number;
+  readonly demoted: number;
+  readonly evicted: number;
+}
+
+/**
+ * Carries out a part of a plan that was made at `plannedAtMs`. What was pinned meanwhile stays as it is, and what was
+ * used meanwhile is not evicted unless its time is over.
+ */
+export const applyLifecycle = operation(
+  'memory.applyLifecycle',
+  async (tx, { actions, plannedAtMs }: { readonly actions: readonly LifeAction[]; readonly plannedAtMs: number }): Promise<LifeCounts> => {
+    const counts = { promoted: 0, demoted: 0, evicted: 0 };
+    for (const action of actions) {
+      const { id } = action;
+      if (action.kind === 'promote') {
+        const { changes } = await tx.run(promote, { id, to: action.to });
+        if (changes > 0) await tx.run(clearDemotion, { id });
+        counts.promoted += changes;
+      } else if (action.kind === 'demote') {
+        const { changes } = await tx.run(demote, { id, confidence: action.reason === 'failures' ? doubtedConfidence : null });
+        if (changes > 0) await tx.run(markDemoted, { id, atMs: plannedAtMs });
+        counts.demoted += changes;
+      } else {
+        const isOver = action.reason === 'expired' || action.reason === 'too_old';
+        counts.evicted += (await tx.run(evict, { id, unusedSinceMs: isOver ? Number.MAX_SAFE_INTEGER : plannedAtMs })).changes;
+      }
+    }
+    return counts;
+  },
+);
+
+export const memoryLifeOperations = [countUses, readLifePage, applyLifecycle];

@@ -1,0 +1,148 @@
+import { operation, query, type QueryTools } from '../../../../../kernel/db/operation.ts';
+import type { MemoryType, TaintLevel, TrustLevel } from '../../api.ts';
+import { insertMemory, type MemoryInput } from '../../entries/store.ts';
+
+/** An entry as it was stored, that no derived one has taken up. */
+export interface RawEntry {
+  readonly seq: number;
+  readonly id: string;
+  readonly principalId: string;
+  readonly content: string;
+  readonly memoryType: MemoryType;
+  readonly trustLevel: TrustLevel;
+  readonly taintLevel: TaintLevel;
+  readonly conversationRef: string | null;
+  /** JSON of `string[]`. */
+  readonly tags: string;
+  readonly confidence: number | null;
+}
+
+const rawColumns = [
+  'seq',
+  'id',
+  'principal_id as principalId',
+  'content',
+  'memory_type as memoryType',
+  'trust_level as trustLevel',
+  'taint_level as taintLevel',
+  'conversation_ref as conversationRef',
+  'tags',
+  'confidence',
+] as const;
+
+/** What an operator wrote down, what is pinned and what expires stays as it is. */
+function rawEntries(db: QueryTools<never>['db']) {
+  return db
+    .selectFrom('memory')
+    .select(rawColumns)
+    .where('proof_count', '=', 0)
+    .where('consolidated_at_ms', 'is', null)
+    .where('expires_at_ms', 'is', null)
+    .where('pinned', '=', 0)
+    .where('trust_level', '<>', 'system')
+    .where('source_who', '<>', 'operator');
+}
+
+const rawAfter = query<{ agentId: string; afterSeq: number; limit: number }, RawEntry>(({ db, sql, p }) =>
+  rawEntries(db)
+    .where(sql`+agent_id`, '=', p('agentId'))
+    .where('seq', '>', p('afterSeq'))
+    .orderBy('seq')
+    .limit(p('limit')),
+);
+const rawById = query<{ agentId: string; id: string }, RawEntry>(({ db, p }) =>
+  rawEntries(db).where('agent_id', '=', p('agentId')).where('id', '=', p('id')),
+);
+const examinedTo = query<{ agentId: string }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('memory_consolidation').select('examined_to_seq as seq').where('agent_id', '=', p('agentId')),
+);
+
+/** Entries that were not compared with the others yet, in the order of storing. */
+export const readUnexamined = operation(
+  'memory.readUnexamined',
+  async (tx, { agentId, limit }: { readonly agentId: string; readonly limit: number }): Promise<RawEntry[]> =>
+    tx.all(rawAfter, { agentId, afterSeq: (await tx.get(examinedTo, { agentId }))?.seq ?? 0, limit }),
+);
+
+/** Those of the named entries that may be folded into a derived one, in the order of the names. */
+export const readRaw = operation(
+  'memory.readRaw',
+  async (tx, { agentId, ids }: { readonly agentId: string; readonly ids: readonly string[] }): Promise<RawEntry[]> => {
+    const rows: RawEntry[] = [];
+    for (const id of ids) {
+      const row = await tx.get(rawById, { agentId, id });
+      if (row !== undefined) rows.push(row);
+    }
+    return rows;
+  },
+);
+
+const moveExamined = query<{ agentId: string; seq: number; atMs: number }>(({ db, sql, p }) =>
+  db
+    .insertInto('memory_consolidation')
+    .values({ agent_id: p('agentId'), examined_to_seq: p('seq'), at_ms: p('atMs') })
+    .onConflict((conflict) =>
+      conflict.column('agent_id').doUpdateSet({ examined_to_seq: sql`excluded.examined_to_seq`, at_ms: sql`excluded.at_ms` }),
+    ),
+);
+
+export const markExamined = operation(
+  'memory.markExamined',
+  async (tx, input: { readonly agentId: string; readonly seq: number; readonly atMs: number }): Promise<void> => {
+    await tx.run(moveExamined, input);
+  },
+);
+
+const foldIn = query<{ id: string; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('memory')
+    .set({ consolidated_at_ms: p('atMs') })
+    .where('id', '=', p('id'))
+    .where('proof_count', '=', 0)
+    .where('consolidated_at_ms', 'is', null),
+);
+const isFree = query<{ id: string }, { id: string }>(({ db, p }) =>
+  db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proof_count', '=', 0).where('consolidated_at_ms', 'is', null),
+);
+
+/** Stores a derived entry with what it cites. False, with nothing stored, when one of its sources was deleted or taken up meanwhile. */
+export const keepDerived = operation(
+  'memory.keepDerived',
+  async (
+    tx,
+    { memory, sourceIds, atMs }: { readonly memory: MemoryInput; readonly sourceIds: readonly string[]; readonly atMs: number },
+  ): Promise<boolean> => {
+    for (const id of sourceIds) if ((await tx.get(isFree, { id })) === undefined) return false;
+    await insertMemory(tx, memory);
+    for (const id of sourceIds) await tx.run(foldIn, { id, atMs });
+    return true;
+  },
+);
+
+const strengthen = query<{ id: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('memory')
+    .set({ proof_count: sql`proof_count + 1`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
+    .where('id', '=', p('id'))
+    .where('proof_count', '>', 0),
+);
+const cite = query<{ derivedId: string; sourceId: string; conversationRef: string | null }>(({ db, p }) =>
+  db.insertInto('memory_source').values({ derived_id: p('derivedId'), source_id: p('sourceId'), conversation_ref: p('conversationRef') }),
+);
+
+/** One more proof of a derived entry. False, with nothing stored, when either is gone or taken up. */
+export const strengthenDerived = operation(
+  'memory.strengthenDerived',
+  async (
+    tx,
+    { derivedId, source, atMs }: { readonly derivedId: string; readonly source: Pick<RawEntry, 'id' | 'conversationRef'>; readonly atMs: number },
+  ): Promise<boolean> => {
+    if ((await tx.get(isFree, { id: source.id })) === undefined) return false;
+    if ((await tx.run(strengthen, { id: derivedId })).changes === 0) return false;
+    await tx.run(cite, { derivedId, sourceId: source.id, conversationRef: source.conversationRef });
+    await tx.run(foldIn, { id: source.id, atMs });
+    return true;
+  },
+);
+
+export const memoryDeriveOperations = [readUnexamined, readRaw, markExamined, keepDerived, strengthenDerived];

@@ -1,0 +1,60 @@
+import type { RawBuilder } from 'kysely';
+import type { QueryTools } from '../../../../kernel/db/operation.ts';
+import type { MemoryType, TrustLevel } from '../api.ts';
+import { everybody } from '../entries/store.ts';
+
+type Sql = QueryTools<never>['sql'];
+
+/** Which entries a search may find. */
+export interface SearchFilter {
+  readonly agentId: string;
+  /** Entries of this owner and those for everybody; null: all of the agent. */
+  readonly principalId: string | null;
+  readonly types: readonly MemoryType[] | undefined;
+  readonly trust: readonly TrustLevel[] | undefined;
+  readonly tags: readonly string[];
+  readonly includeDerivedSources: boolean;
+  /** What has expired by then is gone. */
+  readonly atMs: number;
+}
+
+const hex = (text: string) => Buffer.from(text).toString('hex');
+
+/** The match that finds all of the words in what the filter lets through; see `part` in migrations.ts. Words have letters and digits only. */
+export function matchOf(filter: SearchFilter, words: readonly string[]): string {
+  const agent = hex(filter.agentId);
+  const either = (tokens: readonly string[]) => (tokens.length === 0 ? 'none' : `(${tokens.join(' OR ')})`);
+  const parts = [
+    filter.principalId === null ? `a${agent}x` : either([filter.principalId, everybody].map((owner) => `o${agent}q${hex(owner)}x`)),
+    ...(filter.trust === undefined ? [] : [either(filter.trust.map((level) => `t${level}x`))]),
+    ...(filter.types === undefined ? [] : [either(filter.types.map((type) => `y${type}x`))]),
+    ...filter.tags.map((tag) => `g${hex(tag)}x`),
+  ];
+  return `part:(${parts.join(' AND ')}) AND body:(${words.map((word) => `"${word}"`).join(' AND ')})`;
+}
+
+/** The same as conditions on the rows of `memory`. */
+export function allowed(sql: Sql, filter: SearchFilter): RawBuilder<boolean> {
+  const conditions = [
+    sql`memory.agent_id = ${filter.agentId}`,
+    sql`(memory.expires_at_ms IS NULL OR memory.expires_at_ms > ${filter.atMs})`,
+    ...(filter.principalId === null ? [] : [sql`memory.principal_id IN (${filter.principalId}, ${everybody})`]),
+    ...(filter.trust === undefined ? [] : [oneOf(sql, 'memory.trust_level', filter.trust)]),
+    ...(filter.types === undefined ? [] : [oneOf(sql, 'memory.memory_type', filter.types)]),
+    ...(filter.includeDerivedSources ? [] : [sql`memory.consolidated_at_ms IS NULL`]),
+    ...(filter.tags.length === 0 ? [] : [hasTags(sql, filter.tags)]),
+  ];
+  return sql<boolean>`(${sql.join(conditions, sql` AND `)})`;
+}
+
+/** Whether a row of `memory` has all of some tags. */
+export function hasTags(sql: Sql, tags: readonly string[]): RawBuilder<unknown> {
+  return sql.join(
+    tags.map((tag) => sql`EXISTS (SELECT 1 FROM json_each(memory.tags) WHERE value = ${tag})`),
+    sql` AND `,
+  );
+}
+
+function oneOf(sql: Sql, column: string, values: readonly string[]): RawBuilder<unknown> {
+  return sql`${sql.ref(column)} IN (SELECT value FROM json_each(${JSON.stringify(values)}))`;
+}

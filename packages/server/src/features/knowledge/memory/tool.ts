@@ -1,0 +1,91 @@
+import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Tool } from '../../../runtime/tool.ts';
+import { isUntrustedOrigin } from '../../../runtime/tool-policy.ts';
+import type { MemoryApi } from './api.ts';
+import { isClean } from './entries/memory-entry.ts';
+import type { MemoryMethods } from './methods.ts';
+
+const Search = z.strictObject({
+  query: z.string().min(1).max(2000).describe('What to look for, in words.'),
+  limit: z.int().min(1).max(50).default(10),
+});
+const Get = z.strictObject({ id: z.string().min(1).max(64).describe('Id of a memory, as memory_search gives it.') });
+const Store = z.strictObject({
+  content: z.string().min(1).max(4000).describe('One self-contained fact that is worth knowing in later conversations. Never a secret.'),
+  tags: z.array(z.string().min(1).max(64)).max(8).default([]),
+});
+
+interface MemoryToolDeps {
+  readonly methods: Pick<MemoryMethods, 'memory.inspect'>;
+  readonly api: Pick<MemoryApi, 'store' | 'search'>;
+}
+
+const timeoutMs = 10_000;
+const outsideOf = (shown: readonly Parameters<typeof isClean>[0][]) => ({ source: 'memory', clean: shown.every(isClean) });
+const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+
+/** `memory_search`, `memory_get` and `memory_store`: an agent reads and adds what is its own and that of the principal that it works for. */
+export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly Tool[] {
+  const search: Tool<typeof Search> = {
+    name: 'memory_search',
+    description: 'Searches what you remember from earlier conversations, by words and by meaning.',
+    args: Search,
+    risk: 'read',
+    effect: 'pure',
+    timeoutMs,
+    describe: ({ query }) => `search memories: ${query}`,
+    async run({ query, limit }, { agentId, principalId, signal }) {
+      const found = await api.search({ text: query, agentId, principalId, limit, bookedOn: principalId, signal });
+      if (found.length === 0) return { content: 'Nothing is remembered about this.' };
+      const entries = found.map(({ entry }) => entry);
+      const lines = entries.map((entry) => `${entry.id} (${entry.trustLevel}, ${dayOf(entry.createdAtMs)}) ${entry.content}`);
+      return { content: lines.join('\n'), outside: outsideOf(entries) };
+    },
+  };
+
+  const get: Tool<typeof Get> = {
+    name: 'memory_get',
+    description: 'Shows one memory with where it came from.',
+    args: Get,
+    risk: 'read',
+    effect: 'pure',
+    timeoutMs,
+    describe: ({ id }) => `show memory ${id}`,
+    async run({ id }, { call }) {
+      const { entry } = await methods['memory.inspect']({ id }, call);
+      if (entry === undefined) throw new AppError('not_found', 'Memory not found', { param: 'id' });
+      const { content, memoryType, trustLevel, tags, createdAt, source } = entry;
+      return { content: JSON.stringify({ id, content, memoryType, trustLevel, tags, day: dayOf(createdAt), source }), outside: outsideOf([entry]) };
+    },
+  };
+
+  const add: Tool<typeof Store> = {
+    name: 'memory_store',
+    description: 'Remembers a fact for later conversations with the same person.',
+    args: Store,
+    risk: 'write',
+    readsPrivate: false,
+    effect: 'once',
+    timeoutMs,
+    describe: ({ content }) => `remember: ${content}`,
+    async run({ content, tags }, { agentId, principalId, origin, sessionKey, conversationRef, call, tainted }) {
+      const { id } = await api.store(
+        {
+          agentId,
+          principalId,
+          content,
+          // What a caller who is not the operator's own has an agent remember is believed no more than an outsider.
+          trustLevel: isUntrustedOrigin(origin) ? 'external' : 'learned',
+          taintLevel: tainted() || isUntrustedOrigin(origin) ? 'wrapped' : 'clean',
+          source: { who: agentId, channel: origin, sessionKey, conversationRef },
+          tags: [...tags, 'agent-stored'],
+        },
+        call,
+      );
+      return { content: `Remembered as ${id}.` };
+    },
+  };
+
+  return [search, get, add];
+}

@@ -1,0 +1,115 @@
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query } from '../../../kernel/db/operation.ts';
+import type { Tier } from './vetting/vet.ts';
+
+/** What is known of a skill that came through the gate: its bytes are these, or it is not trusted. */
+export interface ProvenanceRow {
+  /** Id of the agent; empty for a shared skill. */
+  readonly owner: string;
+  readonly name: string;
+  readonly digest: string;
+  readonly source: 'uploaded' | 'created' | 'imported';
+  readonly tier: Tier;
+  readonly verdict: 'safe' | 'caution' | 'dangerous';
+  readonly forced: 0 | 1;
+  readonly url: string | null;
+  readonly principalId: string;
+  readonly atMs: number;
+}
+
+/** How the turns ended that used a skill. */
+export interface StatRow {
+  readonly agentId: string;
+  readonly owner: string;
+  readonly name: string;
+  readonly uses: number;
+  readonly failures: number;
+  /** Turns in a row that ended alike: positive well, negative badly. */
+  readonly streak: number;
+  readonly standing: 'neutral' | 'promoted' | 'demoted';
+  readonly atMs: number;
+}
+
+const allProvenance = query<object, ProvenanceRow>(({ db }) =>
+  db
+    .selectFrom('skill_provenance')
+    .select(['owner', 'name', 'digest', 'source', 'tier', 'verdict', 'forced', 'url', 'principal_id as principalId', 'at_ms as atMs']),
+);
+const allStats = query<object, StatRow>(({ db }) =>
+  db.selectFrom('skill_stat').select(['agent_id as agentId', 'owner', 'name', 'uses', 'failures', 'streak', 'standing', 'at_ms as atMs']),
+);
+
+/** Read once, at start: both tables have a row per skill. */
+export const loadSkills = operation(
+  'skills.load',
+  async (tx): Promise<{ readonly provenance: readonly ProvenanceRow[]; readonly stats: readonly StatRow[] }> => ({
+    provenance: await tx.all(allProvenance, {}),
+    stats: await tx.all(allStats, {}),
+  }),
+);
+
+type Key = Pick<ProvenanceRow, 'owner' | 'name'>;
+const removeProvenance = query<Key>(({ db, p }) => db.deleteFrom('skill_provenance').where('owner', '=', p('owner')).where('name', '=', p('name')));
+const removeStats = query<Key>(({ db, p }) => db.deleteFrom('skill_stat').where('owner', '=', p('owner')).where('name', '=', p('name')));
+const insertProvenance = query<ProvenanceRow>(({ db, p }) =>
+  db.insertInto('skill_provenance').values({
+    owner: p('owner'),
+    name: p('name'),
+    digest: p('digest'),
+    source: p('source'),
+    tier: p('tier'),
+    verdict: p('verdict'),
+    forced: p('forced'),
+    url: p('url'),
+    principal_id: p('principalId'),
+    at_ms: p('atMs'),
+  }),
+);
+
+/** Records what was written under a name; what was learned of its predecessor is forgotten. */
+export const keepSkill = operation(
+  'skills.keep',
+  async (tx, { row, audits }: { readonly row: ProvenanceRow; readonly audits: readonly AuditRow[] }): Promise<void> => {
+    const key = { owner: row.owner, name: row.name };
+    await tx.run(removeProvenance, key);
+    await tx.run(removeStats, key);
+    await tx.run(insertProvenance, row);
+    for (const audit of audits) await appendAudit(tx, audit);
+  },
+);
+
+export const forgetSkill = operation('skills.forget', async (tx, { key, audit }: { readonly key: Key; readonly audit: AuditRow }): Promise<void> => {
+  await tx.run(removeProvenance, key);
+  await tx.run(removeStats, key);
+  await appendAudit(tx, audit);
+});
+
+const upsertStat = query<StatRow>(({ db, sql, p }) =>
+  db
+    .insertInto('skill_stat')
+    .values({
+      agent_id: p('agentId'),
+      owner: p('owner'),
+      name: p('name'),
+      uses: p('uses'),
+      failures: p('failures'),
+      streak: p('streak'),
+      standing: p('standing'),
+      at_ms: p('atMs'),
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['agent_id', 'owner', 'name']).doUpdateSet({
+        uses: sql`excluded.uses`,
+        failures: sql`excluded.failures`,
+        streak: sql`excluded.streak`,
+        standing: sql`excluded.standing`,
+        at_ms: sql`excluded.at_ms`,
+      }),
+    ),
+);
+
+export const saveStats = operation('skills.saveStats', async (tx, { stats }: { readonly stats: readonly StatRow[] }): Promise<void> => {
+  for (const stat of stats) await tx.run(upsertStat, stat);
+});
+
+export const skillOperations = [loadSkills, keepSkill, forgetSkill, saveStats];

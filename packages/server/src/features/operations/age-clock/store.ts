@@ -1,0 +1,20 @@
+import { operation, query } from '../../../kernel/db/operation.ts';
+
+export interface KnownTime {
+  /** What ages were counted by. */
+  readonly atMs: number;
+  /** How long the daemon has run while the clock was elsewhere; 0 when it was not. */
+  readonly doubtedMs: number;
+}
+
+const get = query<object, KnownTime>(({ db }) => db.selectFrom('age_clock').select(['at_ms as atMs', 'doubted_ms as doubtedMs']));
+const put = query<KnownTime>(({ db, p }) => db.replaceInto('age_clock').values({ id: 1, at_ms: p('atMs'), doubted_ms: p('doubtedMs') }));
+
+/** Undefined in a new home. */
+export const readKnownTime = operation('ageClock.read', async (tx) => tx.get(get, {}));
+
+export const keepKnownTime = operation('ageClock.keep', async (tx, known: KnownTime): Promise<void> => {
+  await tx.run(put, known);
+});
+
+export const ageClockOperations = [readKnownTime, keepKnownTime];

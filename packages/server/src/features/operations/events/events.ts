@@ -1,0 +1,131 @@
+import { type EventKind, eventKinds, events as declared } from '@gatehouse/contract';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { BusEvent, EventBus } from '../../../kernel/event-bus.ts';
+import type { Log } from '../../../kernel/log.ts';
+import type { EventPage, EventsApi, LoggedEvent } from './api.ts';
+import { decodeEntries, endOf, isGap, type KeptEvent, type LogEntry } from './batch.ts';
+import { Recorder, type RecorderLimits, recorderLimits } from './recorder.ts';
+import { EventRing, type RingBounds } from './ring.ts';
+import { batchesAfter, batchesBefore } from './store.ts';
+import { viewOf } from './visibility.ts';
+
+export interface EventLimits extends RecorderLimits {
+  /** What memory holds. */
+  readonly ring: RingBounds;
+}
+
+export interface EventsDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits?: EventLimits;
+}
+
+export interface Events extends AsyncDisposable {
+  readonly api: EventsApi;
+}
+
+// What waits to be written is a part of what memory holds, also at three bytes a character; large answers of /v1 may push out others, as they wait without their payloads.
+export const eventLimits: EventLimits = { ...recorderLimits, ring: { maxCount: 4_096, maxBytes: 6 * 1024 * 1024 } };
+
+const pageBytes = 256 * 1024;
+
+/** Hears the bus from the start on: numbers what happens, keeps it in memory and in the telemetry file, and tells those who follow. */
+export async function createEvents(deps: EventsDeps): Promise<Events> {
+  const { db, bus, clock, limits = eventLimits } = deps;
+  const recorder = await Recorder.open({ ...deps, limits });
+  const ring = new EventRing(recorder.startId, limits.ring);
+  const followers = new Set<(event: LoggedEvent) => void>();
+  /** Transient kinds that are made now. */
+  const needs = new Map<EventKind, { by: number; readonly stop: () => void }>();
+  let lastId = recorder.startId;
+
+  function tell(event: LoggedEvent): void {
+    for (const hear of followers) hear(event);
+  }
+
+  const stop = bus.listen(
+    eventKinds.filter((kind) => declared[kind].transient !== true),
+    (event) => {
+      const kept = logged(event, clock.now(), (lastId += 1));
+      ring.push(kept);
+      // Conversations of /v1 are not kept, so no file holds what was said in them.
+      recorder.push('origin' in event.payload && event.payload.origin === 'v1' ? { ...kept, json: undefined } : kept);
+      tell(kept);
+    },
+  );
+
+  async function fromDisk(id: number): Promise<EventPage> {
+    await recorder.begun;
+    const { oldest, rows, lastId: storedTo } = await db.read(batchesAfter, { id });
+    const entries: LogEntry[] = [];
+    let next = id;
+    if (oldest !== undefined && id + 1 < oldest.firstId) {
+      next = oldest.firstId - 1;
+      // 0 asks for all that there is.
+      if (oldest.pruned || id > 0) entries.push({ from: id + 1, to: next, reason: oldest.pruned ? 'expired' : 'unknown' });
+    }
+    for (const entry of rows.flatMap(decodeEntries)) {
+      if (endOf(entry) <= next) continue;
+      entries.push(isGap(entry) ? { ...entry, from: Math.max(entry.from, next + 1) } : entry);
+      next = endOf(entry);
+    }
+    if (storedTo !== undefined) return { entries, next: Math.max(next, storedTo) };
+    if (next >= ring.floor) return { entries, next };
+    return { entries: [...entries, { from: next + 1, to: ring.floor, reason: 'lost' }], next: ring.floor };
+  }
+
+  const api: EventsApi = {
+    lastId: () => lastId,
+    viewOf,
+    follow(hear) {
+      followers.add(hear);
+      return () => void followers.delete(hear);
+    },
+    need(kind) {
+      const need = needs.get(kind) ?? { by: 0, stop: bus.listen([kind], (event) => tell(logged(event, clock.now(), undefined))) };
+      needs.set(kind, need);
+      need.by += 1;
+      return () => {
+        need.by -= 1;
+        if (need.by > 0) return;
+        need.stop();
+        needs.delete(kind);
+      };
+    },
+    after(id) {
+      if (id >= lastId) return { entries: [], next: id };
+      if (id < ring.floor) return fromDisk(id);
+      const entries = ring.after(id, pageBytes);
+      return { entries, next: entries.at(-1)?.id ?? id };
+    },
+    async recent(identity, limit) {
+      const shows = viewOf(identity);
+      const found: KeptEvent[] = [];
+      const take = (entry: LogEntry) => !isGap(entry) && entry.json !== undefined && shows(entry) && found.push(entry) >= limit;
+      let before = ring.floor + 1;
+      for (const event of ring.newestFirst()) if (take(event)) return found.toReversed();
+      for (;;) {
+        const { rows, firstId } = await db.read(batchesBefore, { id: before });
+        if (firstId === undefined) return found.toReversed();
+        for (const row of rows)
+          for (const entry of decodeEntries(row).toReversed()) if (endOf(entry) < before && take(entry)) return found.toReversed();
+        before = firstId;
+      }
+    },
+  };
+
+  return {
+    api,
+    async [Symbol.asyncDispose]() {
+      stop();
+      await recorder.end(lastId + 1);
+    },
+  };
+}
+
+function logged<Id extends number | undefined>({ kind, payload, owner }: BusEvent, atMs: number, id: Id) {
+  return { id, kind, owner, agentId: 'agentId' in payload ? (payload.agentId ?? undefined) : undefined, atMs, json: JSON.stringify(payload) };
+}

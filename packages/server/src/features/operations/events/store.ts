@@ -1,0 +1,160 @@
+import { operation, query } from '../../../kernel/db/operation.ts';
+
+/** A row: what happened within about a second. `total…` count from the first row ever, so that a look at two rows tells what lies between. */
+export interface BatchRow {
+  readonly firstId: number;
+  readonly lastId: number;
+  readonly atMs: number;
+  readonly count: number;
+  readonly chars: number;
+  /** With this row. */
+  readonly totalCount: number;
+  readonly totalChars: number;
+  /** True in the last row of a run that ended in order. */
+  readonly ended: boolean;
+  /** JSON, see `batch.ts`. */
+  readonly heads: string;
+  /** One payload per line and head, empty where none was kept. */
+  readonly bodies: string;
+}
+
+export type BatchText = Pick<BatchRow, 'heads' | 'bodies'>;
+
+const pageChars = 256 * 1024;
+const pageRows = 256;
+/** Rows that one write drops: pruning goes in small steps, in the time of the writes that made it due. */
+const pruneRows = 32;
+
+const insert = query<BatchRow>(({ db, p }) =>
+  db
+    .insertInto('event_batch')
+    .values({
+      last_id: p('lastId'),
+      first_id: p('firstId'),
+      at_ms: p('atMs'),
+      count: p('count'),
+      chars: p('chars'),
+      total_count: p('totalCount'),
+      total_chars: p('totalChars'),
+      ended: p('ended'),
+      heads: p('heads'),
+      bodies: p('bodies'),
+    })
+    // A write whose answer was lost comes again.
+    .onConflict((conflict) => conflict.column('last_id').doUpdateSet({ heads: p('heads'), bodies: p('bodies') })),
+);
+
+const oldestRows = query<{ limit: number }, { lastId: number; atMs: number; totalCount: number; totalChars: number }>(({ db, p }) =>
+  db
+    .selectFrom('event_batch')
+    .select(['last_id as lastId', 'at_ms as atMs', 'total_count as totalCount', 'total_chars as totalChars'])
+    .orderBy('last_id')
+    .limit(p('limit')),
+);
+
+const deleteUpTo = query<{ lastId: number }>(({ db, p }) => db.deleteFrom('event_batch').where('last_id', '<=', p('lastId')));
+
+export interface AppendBatch {
+  readonly row: BatchRow;
+  /** What is due to go; the newest row stays. */
+  readonly keep: { readonly sinceMs: number; readonly count: number; readonly chars: number };
+}
+
+/** Adds a row and drops some of the oldest that are beyond what is kept. */
+export const appendBatch = operation('events.append', async (tx, { row, keep }: AppendBatch): Promise<void> => {
+  await tx.run(insert, row);
+  let dropTo: number | undefined;
+  for (const old of await tx.all(oldestRows, { limit: pruneRows })) {
+    const due = old.atMs < keep.sinceMs || old.totalCount <= row.totalCount - keep.count || old.totalChars <= row.totalChars - keep.chars;
+    if (!due || old.lastId >= row.lastId) break;
+    dropTo = old.lastId;
+  }
+  if (dropTo !== undefined) await tx.run(deleteUpTo, { lastId: dropTo });
+});
+
+const newest = query<object, { lastId: number; totalCount: number; totalChars: number; ended: number }>(({ db }) =>
+  db
+    .selectFrom('event_batch')
+    .select(['last_id as lastId', 'total_count as totalCount', 'total_chars as totalChars', 'ended'])
+    .orderBy('last_id', 'desc')
+    .limit(1),
+);
+
+export const newestBatch = operation('events.newest', async (tx) => tx.get(newest, {}));
+
+const oldest = query<object, { firstId: number; before: number }>(({ db, sql }) =>
+  db
+    .selectFrom('event_batch')
+    .select(['first_id as firstId', sql<number>`total_count - count`.as('before')])
+    .orderBy('last_id')
+    .limit(1),
+);
+
+type PageRow = BatchText & { readonly firstId: number; readonly lastId: number };
+
+/** A page begins at the row that has, or follows, an id, and ends where the rows hold as much as a page may. */
+const rowAt = query<{ id: number }, { firstId: number; lastId: number; endChars: number }>(({ db, p }) =>
+  db
+    .selectFrom('event_batch')
+    .select(['first_id as firstId', 'last_id as lastId', 'total_chars as endChars'])
+    .where('last_id', '>=', p('id'))
+    .orderBy('last_id')
+    .limit(1),
+);
+
+const rowUpTo = query<{ id: number }, { endChars: number }>(({ db, p }) =>
+  db.selectFrom('event_batch').select('total_chars as endChars').where('last_id', '<=', p('id')).orderBy('last_id', 'desc').limit(1),
+);
+
+const rowsFrom = query<{ lastId: number; endChars: number }, PageRow>(({ db, p }) =>
+  db
+    .selectFrom('event_batch')
+    .select(['first_id as firstId', 'last_id as lastId', 'heads', 'bodies'])
+    .where('last_id', '>=', p('lastId'))
+    .where('total_chars', '<=', p('endChars'))
+    .orderBy('last_id')
+    .limit(pageRows),
+);
+
+const rowsDownFrom = query<{ lastId: number; endChars: number }, PageRow>(({ db, p }) =>
+  db
+    .selectFrom('event_batch')
+    .select(['first_id as firstId', 'last_id as lastId', 'heads', 'bodies'])
+    .where('last_id', '<=', p('lastId'))
+    .where('total_chars', '>=', p('endChars'))
+    .orderBy('last_id', 'desc')
+    .limit(pageRows),
+);
+
+export interface StoredPage {
+  /** The oldest id that is kept, and whether there were older ones once; undefined when nothing is. */
+  readonly oldest: { readonly firstId: number; readonly pruned: boolean } | undefined;
+  readonly rows: readonly BatchText[];
+  readonly lastId: number | undefined;
+}
+
+/** Rows with something after `id`, oldest first. */
+export const batchesAfter = operation('events.after', async (tx, { id }: { readonly id: number }): Promise<StoredPage> => {
+  const kept = await tx.get(oldest, {});
+  const first = await tx.get(rowAt, { id: id + 1 });
+  const rows = first === undefined ? [] : await tx.all(rowsFrom, { lastId: first.lastId, endChars: first.endChars + pageChars });
+  return {
+    oldest: kept === undefined ? undefined : { firstId: kept.firstId, pruned: kept.before > 0 },
+    rows: rows.map(({ heads, bodies }) => ({ heads, bodies })),
+    lastId: rows.at(-1)?.lastId,
+  };
+});
+
+/** Rows with something before `id`, newest first; `firstId` is where to go on. */
+export const batchesBefore = operation(
+  'events.before',
+  async (tx, { id }: { readonly id: number }): Promise<{ readonly rows: readonly BatchText[]; readonly firstId: number | undefined }> => {
+    const around = await tx.get(rowAt, { id });
+    const lastId = around !== undefined && around.firstId < id ? around.lastId : id - 1;
+    const first = await tx.get(rowUpTo, { id: lastId });
+    const rows = first === undefined ? [] : await tx.all(rowsDownFrom, { lastId, endChars: first.endChars - pageChars });
+    return { rows: rows.map(({ heads, bodies }) => ({ heads, bodies })), firstId: rows.at(-1)?.firstId };
+  },
+);
+
+export const eventOperations = [appendBatch, newestBatch, batchesAfter, batchesBefore];

@@ -1,0 +1,180 @@
+import { DatabaseSync } from 'node:sqlite';
+import { join } from 'node:path';
+import type { ParamsInput } from '@gatehouse/contract';
+import { afterEach, expect, test } from 'vitest';
+import { type CronServer, openCron, targetOf } from '../testing/open-cron.ts';
+
+const open: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
+});
+
+async function start(options: Parameters<typeof openCron>[0] = {}): Promise<CronServer> {
+  const server = await openCron(options);
+  open.push(server);
+  return server;
+}
+
+const hourly = { kind: 'every', everyMs: 3_600_000 } as const;
+const says = (message: string) => ({ kind: 'agent_turn', message }) as const;
+const jobOf = async (server: CronServer, name: string) => (await server.client.call('cron.list', {})).jobs.find((job) => job.name === name);
+
+const turnOnly = {
+  sessionPolicy: { strategy: 'rolling', maxHistoryTurns: 3 },
+  wakeGate: { script: 'print(1)', language: 'js', timeoutSeconds: 5 },
+  cacheRetention: 'long',
+  toolPolicy: { profile: 'coding', allow: [], deny: [] },
+} as const satisfies Partial<ParamsInput<'cron.add'>>;
+
+test('a turn becomes a delivery or an event without what only a turn can have, and what the same call gives of it is refused by name', async () => {
+  const server = await start();
+  const { call } = server.client;
+  for (const payload of [
+    { kind: 'delivery', text: 'Ding.' },
+    { kind: 'heartbeat_event', text: 'Look', wakeMode: 'now' },
+  ] as const) {
+    await call('cron.add', { name: payload.kind, schedule: hourly, payload: says('Go'), ...turnOnly, maxConsecutiveDependencyErrors: 2 });
+    for (const [field, value] of Object.entries(turnOnly))
+      await expect(call('cron.update', { jobName: payload.kind, payload, [field]: value })).rejects.toMatchObject({
+        code: 'invalid_params',
+        message: expect.stringContaining(field),
+      });
+    expect(await jobOf(server, payload.kind)).toMatchObject({ payload: says('Go'), ...turnOnly });
+    await call('cron.update', { jobName: payload.kind, payload, wakeGate: null });
+    const job = await jobOf(server, payload.kind);
+    expect(job).toMatchObject({ payload, maxConsecutiveDependencyErrors: 2 });
+    expect(Object.keys(job ?? {}).filter((key) => key in turnOnly)).toEqual([]);
+    for (const [field, value] of Object.entries(turnOnly))
+      await expect(call('cron.update', { jobName: payload.kind, [field]: value })).rejects.toMatchObject({ code: 'invalid_params' });
+  }
+});
+
+test('a delivery without a target goes to the inbox of whoever made the job, verbatim, also when it reads like a word of the agent', async () => {
+  const server = await start();
+  const maker = await server.as(['rpc']);
+  for (const text of ['Ding.', 'NO_REPLY is what he said.']) {
+    const { jobId } = await maker.call('cron.add', { name: text, schedule: hourly, payload: { kind: 'delivery', text } });
+    await maker.call('cron.run', { jobName: jobId });
+    expect(await server.runs(jobId)).toMatchObject([{ status: 'completed', deliveryStatus: 'accepted', workKind: 'delivery_only' }]);
+  }
+  expect((await maker.call('inbox.list', {})).messages.map(({ text, conversationRef }) => [text, conversationRef])).toEqual([
+    ['NO_REPLY is what he said.', null],
+    ['Ding.', null],
+  ]);
+  const stranger = await server.as(['rpc']);
+  expect((await stranger.call('inbox.list', {})).messages).toEqual([]);
+  expect(server.provider.requests).toHaveLength(0);
+});
+
+test('what a list of conversations shows is what a target needs', async () => {
+  const server = await start();
+  const maker = await server.as(['rpc']);
+  await maker.call('agent.execute', { message: 'Hello', sessionKey: 'desk:gateway' });
+  const [conversation] = (await maker.call('session.list', {})).sessions;
+  const { conversationRef, conversationScope } = conversation ?? expect.fail('there is no conversation');
+  const { destinationEndpoint } = targetOf('token:root');
+  await maker.call('cron.add', {
+    name: 'told',
+    schedule: hourly,
+    payload: says('Look'),
+    deliveryTarget: { conversation: { conversationRef, conversationScope }, destinationEndpoint },
+  });
+  await maker.call('cron.run', { jobName: 'told' });
+  expect(await server.runs('told')).toMatchObject([{ status: 'completed', deliveryStatus: 'accepted' }]);
+  expect((await maker.call('inbox.list', {})).messages).toHaveLength(1);
+});
+
+test('a word for silence is one only by itself', async () => {
+  const server = await start();
+  await server.client.call('cron.add', { name: 'watch', schedule: hourly, payload: says('Look'), deliveryTarget: targetOf('token:root') });
+  const delivered: string[] = [];
+  for (const [n, text] of ['HEARTBEAT_OKAY, but the roof burns.', 'NO_REPLY', '[SILENT] Nothing.', 'Nothing.'].entries()) {
+    server.provider.queue({ text });
+    await server.client.call('cron.run', { jobName: 'watch' });
+    delivered.push((await server.runs('watch', n + 1))[0]?.deliveryStatus ?? '');
+  }
+  expect(delivered).toEqual(['accepted', 'suppressed', 'suppressed', 'accepted']);
+});
+
+test('when its token is gone a job does nothing of any kind, and says so', async () => {
+  const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', heartbeat: { enabled: true } } } } });
+  const leaving = await server.as(['rpc']);
+  const payloads = [says('x'), { kind: 'delivery', text: 'x' }, { kind: 'heartbeat_event', text: 'x', wakeMode: 'now' }] as const;
+  const ids: string[] = [];
+  for (const payload of payloads) ids.push((await leaving.call('cron.add', { name: payload.kind, schedule: hourly, payload })).jobId);
+  await server.client.call('tokens.revoke', { id: leaving.tokenId });
+  for (const id of ids) {
+    await server.client.call('cron.run', { jobName: id });
+    expect(await server.runs(id)).toMatchObject([{ status: 'skipped', errorKind: 'authority' }]);
+  }
+  expect((await server.client.call('inbox.list', {})).messages).toEqual([]);
+  expect(server.provider.requests).toHaveLength(0);
+});
+
+test('a job can be paused, renamed and moved also when what it says is not right any more', async () => {
+  const server = await start();
+  await server.client.call('cron.add', { name: 'old', schedule: hourly, payload: { ...says('x'), model: 'mock/mock-fast' } });
+  using file = Object.assign(new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 }));
+  file.exec(`UPDATE cron_job SET payload_json = replace(payload_json, 'mock/mock-fast', 'mock/gone')`);
+  await server.client.call('cron.update', { jobName: 'old', paused: true, name: 'older', schedule: { kind: 'every', everyMs: 7_200_000 } });
+  expect(await jobOf(server, 'older')).toMatchObject({ lifecycle: { state: 'paused' }, schedule: { everyMs: 7_200_000 } });
+  await expect(server.client.call('cron.update', { jobName: 'older', continuationMode: 'none' })).rejects.toMatchObject({ code: 'invalid_params' });
+});
+
+test.each(['two\nlines', 'bell\u0007', 'nul\0', '\u001b[31mred', 'turned\u202Earound', 'line\u2028end'])(
+  'a name that shows itself as something else is refused: %j',
+  async (name) => {
+    const server = await start();
+    await expect(server.client.call('cron.add', { name, schedule: hourly, payload: says('x') })).rejects.toMatchObject({
+      code: 'invalid_params',
+      message: expect.stringContaining('name'),
+    });
+  },
+);
+
+test('runs of one job that do not end leave room for the jobs of others', async () => {
+  const server = await start();
+  server.provider.setAnswer(() => ({ hang: true }));
+  await server.client.call('cron.add', { name: 'stuck', schedule: hourly, payload: says('x') });
+  for (let n = 0; n < 4; n += 1) await server.client.call('cron.run', { jobName: 'stuck' });
+  await expect(server.client.call('cron.run', { jobName: 'stuck' })).rejects.toMatchObject({ code: 'precondition_failed' });
+  const other = await server.as(['rpc']);
+  const { jobId } = await other.call('cron.add', { name: 'bell', schedule: hourly, payload: { kind: 'delivery', text: 'Ding.' } });
+  await other.call('cron.run', { jobName: jobId });
+  expect(await server.runs(jobId)).toMatchObject([{ status: 'completed' }]);
+});
+
+test('of two changes at once both are kept', async () => {
+  const server = await start();
+  await server.client.call('cron.add', { name: 'both', schedule: hourly, payload: says('x') });
+  await Promise.all([
+    server.client.call('cron.update', { jobName: 'both', paused: true }),
+    server.client.call('cron.update', { jobName: 'both', cacheRetention: 'long' }),
+    server.client.call('cron.update', { jobName: 'both', payload: says('y') }),
+  ]);
+  expect(await jobOf(server, 'both')).toMatchObject({ lifecycle: { state: 'paused' }, cacheRetention: 'long', payload: says('y') });
+});
+
+test('of a wake gate the run tells what it decided, why not, and what it printed', async () => {
+  const server = await start();
+  const gate = (script: string, language: 'js' | 'ts' = 'js') => ({ script, language, timeoutSeconds: 20 });
+  await server.client.call('cron.add', {
+    name: 'gated',
+    schedule: hourly,
+    payload: says('Go'),
+    wakeGate: gate('print("looked"); throw new Error("boom")'),
+  });
+  const gateOf = async (n: number) => {
+    await server.client.call('cron.run', { jobName: 'gated' });
+    return (await server.runs('gated', n))[0]?.wakeGate;
+  };
+  expect(await gateOf(1)).toEqual({ outcome: 'failed_open', reason: 'Error: boom', logs: 'looked' });
+  await server.client.call('cron.update', { jobName: 'gated', wakeGate: gate('print("seen 4"); print({ wake: false })') });
+  expect(await gateOf(2)).toEqual({ outcome: 'skipped', logs: 'seen 4\n{"wake":false}' });
+  await server.client.call('cron.update', { jobName: 'gated', wakeGate: gate(';') });
+  expect(await gateOf(3)).toEqual({ outcome: 'woke' });
+  await server.client.call('cron.update', { jobName: 'gated', wakeGate: gate(`'${'x'.repeat(3)}' as ${'A<'.repeat(30_000)}`, 'ts') });
+  expect(await gateOf(4)).toEqual({ outcome: 'failed_open', reason: expect.stringMatching(/^[^\n]{1,200}$/) });
+  await server.client.call('cron.update', { jobName: 'gated', wakeGate: null });
+  expect(await gateOf(5)).toBeUndefined();
+}, 30_000);

@@ -1,0 +1,74 @@
+import type { CronJobPayload, CronPolicies, CronSchedule, CronScheduleRequest } from '@gatehouse/contract';
+import { AppError } from '../../../../kernel/app-error.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../../../kernel/call-context.ts';
+import { normaliseSchedule } from '../schedule/schedule.ts';
+
+export interface InputDeps {
+  readonly defaultTimezone: string;
+  readonly tenantId: string;
+  readonly knowsModel: (name: string) => boolean;
+  /** The reference of the conversation of a principal under a printed key; undefined when the key is not in its one form. */
+  readonly refOf: (agentId: string, principalId: string, sessionKey: string) => string | undefined;
+}
+
+export function wrong(param: string, message: string): AppError {
+  return new AppError('invalid_params', `${param}: ${message}`, { param, issues: [{ path: param, message }] });
+}
+
+/** A schedule as it is stored; `invalid_params` names the field. */
+export function checkSchedule(request: CronScheduleRequest, nowMs: number, { defaultTimezone }: InputDeps): CronSchedule {
+  const normalised = normaliseSchedule(request, { nowMs, defaultZone: defaultTimezone });
+  if ('schedule' in normalised) return normalised.schedule;
+  const { code, path, message } = normalised.error;
+  throw new AppError('invalid_params', message, { param: path, issues: [{ path, message: `${code}: ${message}` }] });
+}
+
+const turnOnly = ['wakeGate', 'sessionPolicy', 'toolPolicy', 'cacheRetention'] as const;
+
+/** The policies of a job whose payload becomes one of another kind: what only a turn can have goes. */
+export function policiesFor(kind: CronJobPayload['kind'], policies: CronPolicies): CronPolicies {
+  if (kind === 'agent_turn') return policies;
+  const { wakeGate: _gate, sessionPolicy: _session, toolPolicy: _tools, cacheRetention: _cache, ...rest } = policies;
+  return rest;
+}
+
+/** What the fields of a job say about one another, and about what there is. */
+export function checkJob(
+  { agentId, payload, policies }: { readonly agentId: string; readonly payload: CronJobPayload; readonly policies: CronPolicies },
+  call: CallContext,
+  deps: InputDeps,
+): void {
+  const misplaced = turnOnly.find((field) => policies[field] !== undefined && payload.kind !== 'agent_turn');
+  if (misplaced !== undefined) throw wrong(misplaced, 'belongs to a payload of kind agent_turn');
+  if (payload.kind === 'agent_turn' && payload.model !== undefined && !deps.knowsModel(payload.model))
+    throw wrong('payload.model', `no configured provider has a model "${payload.model}"`);
+  const isTold = policies.deliveryTarget !== undefined;
+  if (policies.continuationMode === 'origin_history' && !isTold) throw wrong('continuationMode', 'origin_history needs a deliveryTarget');
+  if (payload.kind === 'heartbeat_event' && isTold) throw wrong('deliveryTarget', 'a heartbeat_event tells nobody but the agent');
+  checkTarget(agentId, policies.deliveryTarget, call, deps);
+}
+
+function checkTarget(agentId: string, target: CronPolicies['deliveryTarget'], call: CallContext, { tenantId, refOf }: InputDeps): void {
+  if (target === undefined) return;
+  const { conversationScope: scope, conversationRef } = target.conversation;
+  const at = 'deliveryTarget.conversation.conversationScope';
+  if (scope.tenantId !== tenantId) throw wrong(`${at}.tenantId`, `expected "${tenantId}"`);
+  if (scope.agentId !== agentId) throw wrong(`${at}.agentId`, `expected the agent of the job, "${agentId}"`);
+  const { principalId, sessionKey } = scope.partition;
+  if (refOf(agentId, principalId, sessionKey) !== conversationRef)
+    throw wrong('deliveryTarget.conversation.conversationRef', 'expected the digest of conversationScope');
+  // Like a conversation that is not there, whether there is one or not.
+  if (!isAdmin(call) && principalId !== ownerOf(call))
+    throw new AppError('not_found', 'Conversation not found', { param: 'deliveryTarget.conversation.conversationRef' });
+  checkEndpoint(conversationRef, target.destinationEndpoint);
+}
+
+function checkEndpoint(conversationRef: string, endpoint: NonNullable<CronPolicies['deliveryTarget']>['destinationEndpoint']): void {
+  const at = 'deliveryTarget.destinationEndpoint';
+  if (endpoint.channelType !== 'gateway') throw wrong(`${at}.channelType`, 'expected "gateway": there is no other channel yet');
+  if (endpoint.channelInstanceId !== 'gateway') throw wrong(`${at}.channelInstanceId`, 'expected "gateway"');
+  if (endpoint.conversationId !== 'inbox' && endpoint.conversationId !== conversationRef)
+    throw wrong(`${at}.conversationId`, 'expected "inbox" or the conversationRef');
+  if (endpoint.threadId !== undefined) throw wrong(`${at}.threadId`, 'the channel gateway has no threads');
+  if (endpoint.conversationKind !== 'direct') throw wrong(`${at}.conversationKind`, 'expected "direct"');
+}

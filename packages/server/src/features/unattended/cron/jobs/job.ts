@@ -1,0 +1,70 @@
+import { type CronJob, CronJobPayload, type CronLifecycle, CronPolicies, CronSchedule, type CronWorkKind } from '@gatehouse/contract';
+import { parseJson } from '../../../../kernel/json.ts';
+import type { JobRow } from '../store.ts';
+
+/** A job whose row made sense. */
+export interface Job {
+  readonly row: JobRow;
+  readonly schedule: CronSchedule;
+  readonly payload: CronJobPayload;
+  readonly policies: CronPolicies;
+  readonly workKind: CronWorkKind;
+}
+
+const workKinds: Readonly<Record<CronJobPayload['kind'], CronWorkKind>> = {
+  agent_turn: 'agent_turn',
+  heartbeat_event: 'heartbeat_event',
+  delivery: 'delivery_only',
+  internal_action: 'internal_action',
+};
+
+/** Undefined when the row is damaged. */
+export function parseJob(row: JobRow): Job | undefined {
+  try {
+    const payload = CronJobPayload.parse(parseJson(row.payloadJson));
+    return {
+      row,
+      schedule: CronSchedule.parse(parseJson(row.scheduleJson)),
+      payload,
+      policies: CronPolicies.parse(parseJson(row.policiesJson)),
+      workKind: workKinds[payload.kind],
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** As `cron.list` shows it. */
+export function viewOf({ row, schedule, payload, policies }: Job, leastMs: number): CronJob {
+  const isHeld = schedule.kind === 'every' && schedule.everyMs < leastMs;
+  return {
+    id: row.id,
+    name: row.name,
+    agentId: row.agentId,
+    source: row.source,
+    schedule,
+    ...(isHeld && { leastIntervalMs: leastMs }),
+    lifecycle: lifecycleOf(row),
+    payload,
+    ...policies,
+  };
+}
+
+function lifecycleOf(row: JobRow): CronLifecycle {
+  const { nextRunAtMs, errors: consecutiveDependencyErrors, activeExecutionId } = row;
+  switch (row.state) {
+    case 'scheduled':
+      return { state: 'scheduled', nextRunAtMs, consecutiveDependencyErrors };
+    case 'paused':
+      return { state: 'paused', reason: row.pauseReason ?? 'operator', nextRunAtMs, consecutiveDependencyErrors };
+    case 'one_shot_claimed':
+      return {
+        state: 'one_shot_claimed',
+        executionId: activeExecutionId ?? '',
+        scheduledForMs: row.claimedForMs ?? 0,
+        claimedAtMs: row.claimedAtMs ?? 0,
+      };
+    case 'one_shot_terminal':
+      return { state: 'one_shot_terminal', terminalExecutionId: activeExecutionId ?? '', terminalAtMs: row.endedAtMs ?? 0 };
+  }
+}

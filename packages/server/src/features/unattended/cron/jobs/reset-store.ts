@@ -1,0 +1,310 @@
+import { createHash } from 'node:crypto';
+import { AppError } from '../../../../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { countRunningOf, occurrenceColumns } from '../occurrences/occurrence-store.ts';
+import { beginStore, jobColumns } from '../store.ts';
+
+export type Part = 'store' | 'ledger';
+export type ResetTarget = Part | 'all';
+export const partsOf: Readonly<Record<ResetTarget, readonly Part[]>> = { store: ['store'], ledger: ['ledger'], all: ['store', 'ledger'] };
+
+/** In this order; each is committed before the next begins. */
+export const resetPhases = ['prepared', 'archives_recorded', 'replacements_recorded', 'completion_recorded'] as const;
+export type ResetPhase = (typeof resetPhases)[number];
+
+export interface Authority {
+  readonly exists: boolean;
+  readonly bytes: number;
+  readonly digest: string | null;
+}
+
+interface IntentRow {
+  readonly agentId: string;
+  readonly operationId: string;
+  readonly target: string;
+  readonly phase: string;
+  readonly beforeJson: string;
+  readonly afterJson: string | null;
+  readonly createdAtMs: number;
+}
+
+/** A reset that has begun and has not ended. */
+export interface ResetIntent extends IntentRow {
+  readonly target: ResetTarget;
+  readonly phase: ResetPhase;
+}
+
+export type Digests = Partial<Record<Part, string | null>>;
+
+const intentColumns = [
+  'agent_id as agentId',
+  'operation_id as operationId',
+  'target',
+  'phase',
+  'before_json as beforeJson',
+  'after_json as afterJson',
+  'created_at_ms as createdAtMs',
+] as const;
+
+const intentOf = query<{ agentId: string }, IntentRow>(({ db, p }) =>
+  db.selectFrom('cron_intent').select(intentColumns).where('agent_id', '=', p('agentId')),
+);
+
+const isValid = (row: IntentRow): row is ResetIntent => Object.hasOwn(partsOf, row.target) && resetPhases.some((phase) => phase === row.phase);
+
+const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+const storeOf = query<{ agentId: string }, { agentId: string; seed: string; formatVersion: number }>(({ db, p }) =>
+  db.selectFrom('cron_store').select(['agent_id as agentId', 'seed', 'format_version as formatVersion']).where('agent_id', '=', p('agentId')),
+);
+
+/** One line of JSON for each row, in an order and with keys in an order that do not change: what digests are made of. */
+async function* linesOf(tx: Tx, part: Part, agentId: string, principalId: string | null): AsyncGenerator<string> {
+  const page = 1000;
+  let after = part === 'store' ? '' : 0;
+  for (;;) {
+    const rows = await tx.build<{ id: string; seq: number }>((db) => {
+      const [table, key, columns] =
+        part === 'store' ? (['cron_job', 'id', jobColumns] as const) : (['cron_occurrence', 'seq', ['seq', ...occurrenceColumns]] as const);
+      const own = db.selectFrom(table).select(columns).where('agent_id', '=', agentId).where(key, '>', after);
+      return (principalId === null ? own : own.where('principal_id', '=', principalId)).orderBy(key).limit(page);
+    });
+    for (const row of rows) yield `${JSON.stringify(row)}\n`;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < page) return;
+    after = part === 'store' ? last.id : last.seq;
+  }
+}
+
+async function authorityOf(tx: Tx, part: Part, agentId: string, principalId: string | null, each?: (line: string) => void): Promise<Authority> {
+  const store = await tx.get(storeOf, { agentId });
+  if (store === undefined) return { exists: false, bytes: 0, digest: null };
+  const digest = createHash('sha256');
+  let bytes = 0;
+  const add = (line: string) => {
+    bytes += Buffer.byteLength(line);
+    digest.update(line);
+    each?.(line);
+  };
+  // An emptied store is another one than the store before its first job.
+  if (part === 'store' && principalId === null) add(`${JSON.stringify(store)}\n`);
+  for await (const line of linesOf(tx, part, agentId, principalId)) add(line);
+  return { exists: true, bytes, digest: digest.digest('hex') };
+}
+
+export interface StatusRows {
+  readonly store: Authority;
+  readonly ledger: Authority;
+  readonly jobs: number;
+  readonly running: number;
+  /** Occurrences of an earlier boot that have no end. */
+  readonly orphans: number;
+  readonly intent: { readonly row: ResetIntent; readonly digest: string } | { readonly invalid: true; readonly digest: string } | null;
+}
+
+/** What `cron.status` tells: of one principal, or of all when that is null. */
+export const readStatus = operation(
+  'cron.status',
+  async (tx, { agentId, principalId, bootId }: { agentId: string; principalId: string | null; bootId: string }): Promise<StatusRows> => {
+    const [jobs] = await tx.build<{ count: number }>((db, sql) => {
+      const from = db
+        .selectFrom('cron_job')
+        .select(sql<number>`count(*)`.as('count'))
+        .where('agent_id', '=', agentId);
+      return principalId === null ? from : from.where('principal_id', '=', principalId);
+    });
+    const [open] = await tx.build<{ count: number; old: number }>((db, sql) => {
+      const from = db
+        .selectFrom('cron_occurrence')
+        .select([sql<number>`count(*)`.as('count'), sql<number>`count(CASE WHEN boot_id <> ${bootId} THEN 1 END)`.as('old')])
+        .where('agent_id', '=', agentId)
+        .where(sql<boolean>`terminal_at_ms IS NULL`);
+      return principalId === null ? from : from.where('principal_id', '=', principalId);
+    });
+    const intent = await tx.get(intentOf, { agentId });
+    const digest = intent === undefined ? '' : digestOf(JSON.stringify(intent));
+    return {
+      store: await authorityOf(tx, 'store', agentId, principalId),
+      ledger: await authorityOf(tx, 'ledger', agentId, principalId),
+      jobs: jobs?.count ?? 0,
+      running: open?.count ?? 0,
+      orphans: open?.old ?? 0,
+      intent: intent === undefined ? null : isValid(intent) ? { row: intent, digest } : { invalid: true, digest },
+    };
+  },
+);
+
+async function digestsOf(tx: Tx, target: ResetTarget, agentId: string): Promise<Digests> {
+  const digests: Digests = {};
+  for (const part of partsOf[target]) digests[part] = (await authorityOf(tx, part, agentId, null)).digest;
+  return digests;
+}
+
+const dropIntent = query<{ agentId: string }>(({ db, p }) => db.deleteFrom('cron_intent').where('agent_id', '=', p('agentId')));
+const insertIntent = query<IntentRow>(({ db, p }) =>
+  db.insertInto('cron_intent').values({
+    agent_id: p('agentId'),
+    operation_id: p('operationId'),
+    target: p('target'),
+    phase: p('phase'),
+    before_json: p('beforeJson'),
+    after_json: p('afterJson'),
+    created_at_ms: p('createdAtMs'),
+  }),
+);
+
+/** Digest of what the end of a run leaves alone: the jobs as they were made, and which occurrences there are. */
+async function identityOf(tx: Tx, target: ResetTarget, agentId: string): Promise<string> {
+  const digest = createHash('sha256');
+  for (const part of partsOf[target]) {
+    const rows = await tx.build<object>((db) =>
+      part === 'store'
+        ? db
+            .selectFrom('cron_job')
+            .select(['id', 'name', 'principal_id', 'token_id', 'schedule_json', 'payload_json', 'policies_json'])
+            .where('agent_id', '=', agentId)
+            .orderBy('id')
+        : db.selectFrom('cron_occurrence').select('execution_id').where('agent_id', '=', agentId).orderBy('seq'),
+    );
+    digest.update(JSON.stringify(rows));
+  }
+  return digest.digest('hex');
+}
+
+function refuseStale(target: ResetTarget, before: Digests, expected: Digests): void {
+  const param = partsOf[target].find((part) => before[part] !== expected[part]);
+  if (param !== undefined) throw new AppError('conflict', `expectedDigests.${param}: it changed in between`, { param: `expectedDigests.${param}` });
+}
+
+type Comparison = Pick<ResetRequest, 'agentId' | 'target' | 'expected'>;
+
+/** Before a reset waits for what runs, whose end changes the digests: `conflict` when they differ already. Returns what `prepareReset` compares then. */
+export const compareReset = operation('cron.compareReset', async (tx, { agentId, target, expected }: Comparison): Promise<string> => {
+  refuseStale(target, await digestsOf(tx, target, agentId), expected);
+  return identityOf(tx, target, agentId);
+});
+
+export interface ResetRequest {
+  readonly agentId: string;
+  readonly operationId: string;
+  readonly target: ResetTarget;
+  readonly expected: Digests;
+  /** From `compareReset`, when runs ended since. */
+  readonly identity?: string;
+  readonly atMs: number;
+  readonly audit: AuditRow;
+}
+
+/** Phase one: the comparison and the decision, in one commit; returns the digests before the reset. `conflict` when a digest differs or another reset has not ended, `precondition_failed` while something runs. */
+export const prepareReset = operation('cron.prepareReset', async (tx, request: ResetRequest): Promise<Digests> => {
+  const { agentId, operationId, target, expected, identity, atMs, audit } = request;
+  const present = await tx.get(intentOf, { agentId });
+  if (present !== undefined && isValid(present)) throw new AppError('conflict', `Another reset has not ended: ${present.operationId}`);
+  if ((await countRunningOf(tx, agentId)) > 0) throw new AppError('precondition_failed', `Jobs of agent ${agentId} run at the moment`);
+  const before = await digestsOf(tx, target, agentId);
+  if (identity === undefined || identity !== (await identityOf(tx, target, agentId))) refuseStale(target, before, expected);
+  await tx.run(dropIntent, { agentId });
+  await tx.run(insertIntent, {
+    agentId,
+    operationId,
+    target,
+    phase: 'prepared',
+    beforeJson: JSON.stringify(before),
+    afterJson: null,
+    createdAtMs: atMs,
+  });
+  await appendAudit(tx, audit);
+  return before;
+});
+
+const setPhase = query<{ agentId: string; phase: string; afterJson: string | null }>(({ db, p }) =>
+  db
+    .updateTable('cron_intent')
+    .set({ phase: p('phase'), after_json: p('afterJson') })
+    .where('agent_id', '=', p('agentId')),
+);
+
+const insertArchive = query<{
+  operationId: string;
+  part: string;
+  agentId: string;
+  digest: string;
+  bytes: number;
+  content: string;
+  atMs: number;
+}>(({ db, p }) =>
+  db
+    .insertInto('cron_archive')
+    .values({
+      operation_id: p('operationId'),
+      part: p('part'),
+      agent_id: p('agentId'),
+      digest: p('digest'),
+      bytes: p('bytes'),
+      content: p('content'),
+      archived_at_ms: p('atMs'),
+    })
+    .onConflict((conflict) => conflict.doNothing()),
+);
+
+/** Archives of one agent that are kept. */
+const keptArchives = 10;
+
+async function archive(tx: Tx, { agentId, operationId, target }: ResetIntent, atMs: number): Promise<void> {
+  for (const part of partsOf[target]) {
+    const lines: string[] = [];
+    const { digest, bytes } = await authorityOf(tx, part, agentId, null, (line) => lines.push(line));
+    if (digest !== null) await tx.run(insertArchive, { operationId, part, agentId, digest, bytes, content: lines.join(''), atMs });
+  }
+  await tx.build((db, sql) =>
+    db
+      .deleteFrom('cron_archive')
+      .where('agent_id', '=', agentId)
+      .where(
+        sql<boolean>`operation_id NOT IN (SELECT DISTINCT operation_id FROM cron_archive WHERE agent_id = ${agentId} ORDER BY operation_id DESC LIMIT ${keptArchives})`,
+      ),
+  );
+}
+
+async function replace(tx: Tx, { agentId, operationId, target }: ResetIntent, atMs: number): Promise<void> {
+  for (const part of partsOf[target])
+    for (const table of part === 'store' ? ['cron_job', 'cron_store'] : ['cron_occurrence'])
+      await tx.build((db) => db.deleteFrom(table).where('agent_id', '=', agentId));
+  await beginStore(tx, { agentId, seed: operationId, atMs });
+}
+
+/** Does the next phase of a reset and records it; the intent as it is then, or null when it was the last. */
+export const advanceReset = operation(
+  'cron.advanceReset',
+  async (tx, { agentId, atMs }: { readonly agentId: string; readonly atMs: number }): Promise<ResetIntent | null> => {
+    const intent = await tx.get(intentOf, { agentId });
+    if (intent === undefined || !isValid(intent)) return null;
+    const to = async (phase: ResetPhase, afterJson = intent.afterJson): Promise<ResetIntent> => {
+      await tx.run(setPhase, { agentId, phase, afterJson });
+      return { ...intent, phase, afterJson };
+    };
+    switch (intent.phase) {
+      case 'prepared':
+        await archive(tx, intent, atMs);
+        return to('archives_recorded');
+      case 'archives_recorded':
+        await replace(tx, intent, atMs);
+        return to('replacements_recorded', JSON.stringify(await digestsOf(tx, intent.target, agentId)));
+      case 'replacements_recorded':
+        return to('completion_recorded');
+      case 'completion_recorded':
+        await tx.run(dropIntent, { agentId });
+        return null;
+    }
+  },
+);
+
+const allIntents = query<Record<string, never>, IntentRow>(({ db }) => db.selectFrom('cron_intent').select(intentColumns).orderBy('agent_id'));
+
+/** Resets that an earlier run did not end, and whether they make sense. */
+export const openIntents = operation('cron.intents', async (tx): Promise<{ agentId: string; isValid: boolean }[]> =>
+  (await tx.all(allIntents, {})).map((row) => ({ agentId: row.agentId, isValid: isValid(row) })),
+);
+
+export const cronResetOperations = [readStatus, compareReset, prepareReset, advanceReset, openIntents];

@@ -1,0 +1,154 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { createStepClock } from '@gatehouse/testkit';
+import { afterEach, expect, test } from 'vitest';
+import { type CronServer, openCron } from '../testing/open-cron.ts';
+
+const open: AsyncDisposable[] = [];
+const homes: string[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
+  for (const home of homes.splice(0)) await rm(home, { recursive: true, force: true });
+});
+
+const hourMs = 3_600_000;
+const startMs = Date.UTC(2026, 8, 21, 12);
+const hourly = { kind: 'every', everyMs: hourMs, anchorMs: startMs } as const;
+const bell = { kind: 'delivery', text: 'Ding.' } as const;
+const two = { config: { agents: { default: { model: 'mock/mock-fast' }, other: { model: 'mock/mock-fast' } } } };
+
+async function start(options: Parameters<typeof openCron>[0] = {}): Promise<CronServer> {
+  const server = await openCron({ clock: createStepClock(startMs), ...options });
+  open.push(server);
+  return server;
+}
+
+/** Writes into the database from aside, as a fault of the disk or a foreign tool would. */
+function damage({ homeDir }: Pick<CronServer, 'homeDir'>, sql: string): void {
+  using file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
+  file.exec(sql);
+}
+
+async function resetAll({ client }: CronServer) {
+  const { store, ledger } = await client.call('cron.status', {});
+  return client.call('cron.reset', { target: 'all', expectedDigests: { store: store.digest, ledger: ledger.digest }, confirmed: true });
+}
+
+test.each(['schedule_json', 'payload_json', 'policies_json'])(
+  'a damaged row (%s) stops the schedule of its agent alone, is told, and a reset begins it anew',
+  async (column) => {
+    const server = await start(two);
+    const { call } = server.client;
+    for (const agentId of ['default', 'other']) await call('cron.add', { name: 'bell', agentId, schedule: hourly, payload: bell });
+    damage(server, `UPDATE cron_job SET ${column} = '{"kind":' WHERE agent_id = 'default'`);
+    await server.pass(hourMs + 1_000, 500_000);
+    await expect.poll(async () => (server.clock.advance(200), (await call('cron.status', {})).state)).toBe('failed');
+    expect(await call('cron.status', {})).toMatchObject({
+      strictAuthoritiesValid: false,
+      lastError: { code: 'snapshot_failed', errorKind: 'corrupt' },
+    });
+    await expect(call('cron.add', { name: 'another', schedule: hourly, payload: bell })).rejects.toMatchObject({ code: 'precondition_failed' });
+    const other = (await call('cron.list', { agentId: 'other' })).jobs[0]?.id ?? '';
+    expect(await server.runs(other)).toMatchObject([{ status: 'completed' }]);
+    expect(await resetAll(server)).toMatchObject({ state: 'active', reactivated: false });
+    expect((await call('cron.status', {})).lastError).toBeUndefined();
+    await call('cron.add', { name: 'another', schedule: hourly, payload: bell });
+    expect((await call('cron.list', { agentId: 'other' })).total).toBe(1);
+  },
+);
+
+test('a job whose row is damaged while it runs ends all the same, so that a reset can follow', async () => {
+  const server = await start();
+  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 300 }));
+  await server.client.call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
+  await server.pass(hourMs, 600_000);
+  await expect.poll(() => server.provider.requests.length).toBe(1);
+  damage(server, `UPDATE cron_job SET policies_json = '{"max'`);
+  await expect.poll(async () => (await server.client.call('cron.status', {})).activeClaimCount).toBe(0);
+  expect(await resetAll(server)).toMatchObject({ target: 'all' });
+  expect((await server.client.call('cron.list', {})).total).toBe(0);
+});
+
+test('one damaged row that an earlier run left open does not keep the jobs of all agents from running', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'gatehouse-reset-'));
+  homes.push(home);
+  const clock = createStepClock(startMs);
+  const first = await start({ ...two, homeDir: home, clock });
+  first.provider.setAnswer(() => ({ hang: true }));
+  await first.client.call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
+  await first.client.call('cron.add', { name: 'bell', agentId: 'other', schedule: hourly, payload: bell });
+  await first.pass(hourMs, 600_000);
+  await expect.poll(() => first.provider.requests.length).toBe(1);
+  open.splice(open.indexOf(first), 1);
+  await first[Symbol.asyncDispose]();
+  damage(first, `UPDATE cron_job SET policies_json = '{"max' WHERE name = 'slow'`);
+  damage(first, `UPDATE work_item SET state = 'failed', result_json = NULL`);
+  const second = await start({ ...two, homeDir: home, clock });
+  await expect.poll(async () => (await second.client.call('cron.status', { agentId: 'other' })).state).toBe('active');
+  expect((await second.client.call('cron.status', {})).state).toBe('failed');
+  await second.client.call('cron.run', { jobName: 'bell' });
+  expect((await second.runs('bell')).length).toBeGreaterThan(0);
+});
+
+test('a reset waits for what runs, and for something that does not end it changes nothing', async () => {
+  const server = await start();
+  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 2_500 }));
+  const { call } = server.client;
+  await call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
+  await call('cron.run', { jobName: 'slow' });
+  await expect.poll(() => server.provider.requests.length).toBe(1);
+  const waiting = resetAll(server).catch((error: unknown) => error);
+  await expect.poll(async () => (await call('cron.status', {})).state).toBe('maintenance');
+  await expect(call('cron.run', { jobName: 'slow' })).rejects.toMatchObject({ code: 'precondition_failed' });
+  await expect(resetAll(server)).rejects.toMatchObject({ code: 'conflict' });
+  // Two steps: the job answers in real time, and must still run when the wait is over.
+  await server.pass(31_000, 15_500);
+  expect(await waiting).toMatchObject({ code: 'precondition_failed' });
+  expect(await call('cron.status', {})).toMatchObject({
+    state: 'active',
+    jobCount: 1,
+    lastError: { code: 'active_execution' },
+    intent: { status: 'none' },
+  });
+  await server.runs('slow');
+  expect(await resetAll(server)).toMatchObject({ state: 'active', reactivated: true });
+});
+
+test.each(['ledger', 'all'] as const)('a reset of %s that waits for a job takes place when the job has ended', async (target) => {
+  const server = await start();
+  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 200 }));
+  const { call } = server.client;
+  await call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
+  await call('cron.run', { jobName: 'slow' });
+  await expect.poll(() => server.provider.requests.length).toBe(1);
+  const { store, ledger } = await call('cron.status', {});
+  const digests = { store: store.digest, ledger: ledger.digest };
+  const expectedDigests = target === 'all' ? digests : { ledger: digests.ledger };
+  await call('cron.add', { name: 'bell', schedule: hourly, payload: bell });
+  const early = call('cron.reset', { target, expectedDigests, confirmed: true });
+  // Something else than the end of a job has changed: refused before the wait.
+  if (target !== 'ledger') {
+    await expect(early).rejects.toMatchObject({ code: 'conflict' });
+    expect((await call('cron.status', {})).lastError).toMatchObject({ code: 'digest_mismatch' });
+  }
+  const now = await call('cron.status', {});
+  const seen = { store: now.store.digest, ledger: now.ledger.digest };
+  const waiting =
+    target === 'ledger' ? early : call('cron.reset', { target, expectedDigests: target === 'all' ? seen : { store: seen.store }, confirmed: true });
+  let result: Awaited<typeof early> | undefined;
+  void waiting.then((given) => (result = given));
+  await expect.poll(() => (server.clock.advance(500), result)).toMatchObject({ state: 'active', reactivated: true });
+  expect((await call('cron.status', {})).jobCount).toBe(target === 'ledger' ? 2 : 0);
+});
+
+test('the digests that a reset returns are those that the next one asks for', async () => {
+  const server = await start({ config: { scheduler: {} }, cron: { builtIn: { memoryLifecycle: { enabled: true } } } });
+  await server.client.call('cron.add', { name: 'bell', schedule: hourly, payload: bell });
+  const { afterDigests } = await resetAll(server);
+  const { store, ledger } = await server.client.call('cron.status', {});
+  expect(afterDigests).toEqual({ store: store.digest, ledger: ledger.digest });
+  const again = await server.client.call('cron.reset', { target: 'store', expectedDigests: { store: afterDigests.store ?? null }, confirmed: true });
+  expect(again.afterDigests).toEqual({ store: (await server.client.call('cron.status', {})).store.digest });
+});

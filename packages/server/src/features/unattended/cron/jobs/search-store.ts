@@ -1,0 +1,80 @@
+import { operation } from '../../../../kernel/db/operation.ts';
+import { jobColumns, type JobRow, readJob } from '../store.ts';
+
+/** The jobs that a caller may see and change; null stands for all. */
+export interface JobReach {
+  readonly principalId: string | null;
+  readonly agentIds: readonly string[] | null;
+}
+
+const within = (row: JobRow, { principalId, agentIds }: JobReach) =>
+  (principalId === null || row.principalId === principalId) && (agentIds === null || agentIds.includes(row.agentId));
+
+export interface JobSearch extends JobReach {
+  readonly id?: string | undefined;
+  readonly name?: string | undefined;
+  /** An id is taken in the place of the name. */
+  readonly nameMayBeId?: boolean;
+  readonly agentId?: string | undefined;
+}
+
+/** The jobs within reach that are meant, at most eleven; what is out of reach is decided here, so that it answers like what is not there. */
+export const findJobs = operation('cron.find', async (tx, { id, name, nameMayBeId, agentId, ...reach }: JobSearch): Promise<JobRow[]> => {
+  const direct = id ?? (nameMayBeId === true ? name : undefined);
+  const row = direct === undefined ? undefined : await readJob(tx, direct);
+  if (row !== undefined && within(row, reach) && (agentId === undefined || row.agentId === agentId))
+    return id !== undefined && name !== undefined && row.name !== name ? [] : [row];
+  if (id !== undefined || name === undefined || reach.agentIds?.length === 0) return [];
+  return tx.build<JobRow>((db) => {
+    let rows = db.selectFrom('cron_job').select(jobColumns).where('name', '=', name);
+    if (agentId !== undefined) rows = rows.where('agent_id', '=', agentId);
+    if (reach.agentIds !== null) rows = rows.where('agent_id', 'in', [...reach.agentIds]);
+    if (reach.principalId !== null) rows = rows.where('principal_id', '=', reach.principalId);
+    return rows.orderBy('id').limit(11);
+  });
+});
+
+/** US dollars of a turn of the agent, the mean of its last twenty with a known price; null when there is none. */
+export const averageTurnCost = operation('cron.turnCost', async (tx, { agentId }: { readonly agentId: string }): Promise<number | null> => {
+  const turns = await tx.build<{ nano: number }>((db) =>
+    db
+      .selectFrom('turn')
+      .select('cost_nano as nano')
+      .where('agent_id', '=', agentId)
+      .where('cost_nano', 'is not', null)
+      .orderBy('started_at_ms', 'desc')
+      .limit(20),
+  );
+  return turns.length === 0 ? null : turns.reduce((sum, { nano }) => sum + nano, 0) / turns.length / 1e9;
+});
+
+export interface JobPage extends JobReach {
+  readonly agentId?: string | undefined;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** A page of jobs in the order of agents and names, and how many there are. */
+export const listJobs = operation('cron.list', async (tx, page: JobPage): Promise<{ rows: JobRow[]; total: number }> => {
+  if (page.agentIds?.length === 0) return { rows: [], total: 0 };
+  // oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
+  const meant = (from: any) => {
+    let rows = from;
+    if (page.agentId !== undefined) rows = rows.where('agent_id', '=', page.agentId);
+    if (page.agentIds !== null) rows = rows.where('agent_id', 'in', [...page.agentIds]);
+    if (page.principalId !== null) rows = rows.where('principal_id', '=', page.principalId);
+    return rows;
+  };
+  const [count] = await tx.build<{ total: number }>((db, sql) => meant(db.selectFrom('cron_job').select(sql<number>`count(*)`.as('total'))));
+  const rows = await tx.build<JobRow>((db) =>
+    meant(db.selectFrom('cron_job').select(jobColumns)).orderBy('agent_id').orderBy('name').orderBy('id').limit(page.limit).offset(page.offset),
+  );
+  return { rows, total: count?.total ?? 0 };
+});
+
+/** For the strict reading at start: all rows, page by page. */
+export const jobsAfter = operation('cron.after', async (tx, input: { readonly afterId: string; readonly limit: number }): Promise<JobRow[]> =>
+  tx.build((db) => db.selectFrom('cron_job').select(jobColumns).where('id', '>', input.afterId).orderBy('id').limit(input.limit)),
+);
+
+export const cronSearchOperations = [averageTurnCost, findJobs, listJobs, jobsAfter];

@@ -1,0 +1,85 @@
+import type { Result } from '@gatehouse/contract';
+import { AppError } from '../../../../kernel/app-error.ts';
+
+type Status = Result<'cron.status'>;
+export type LastError = NonNullable<Status['lastError']>;
+
+/** Where the schedule of each agent stands (json-rpc.md §3); one that is damaged does not stop the others. */
+export interface States {
+  of(agentId: string): Status['state'];
+  lastErrorOf(agentId: string): LastError | undefined;
+  /** Agents whose jobs are not begun. */
+  held(): readonly string[];
+  /** Fails with `precondition_failed` when nothing may be changed or run. */
+  admit(agentId: string): void;
+  fail(agentId: string, error: LastError): void;
+  /** What went wrong without stopping anything. */
+  note(agentId: string, error: LastError): void;
+  /** False when it is in maintenance already. */
+  enterMaintenance(agentId: string): boolean;
+  leaveMaintenance(agentId: string, repaired: boolean): void;
+  /** What an earlier run left is ended. */
+  initialized(): void;
+  activate(): void;
+  forget(agentId: string): void;
+}
+
+export function createStates({ enabled }: { readonly enabled: boolean }): States {
+  const failed = new Set<string>();
+  const maintained = new Set<string>();
+  const errors = new Map<string, LastError>();
+  let isInitialized = false;
+  let isActive = false;
+
+  function of(agentId: string): Status['state'] {
+    if (maintained.has(agentId)) return 'maintenance';
+    if (failed.has(agentId)) return 'failed';
+    if (!isInitialized) return 'initializing';
+    if (!enabled) return 'disabled';
+    return isActive ? 'active' : 'ready';
+  }
+
+  return {
+    of,
+    lastErrorOf: (agentId) => errors.get(agentId),
+    held: () => [...failed, ...maintained],
+    admit(agentId) {
+      const state = of(agentId);
+      if (state === 'initializing') throw new AppError('unavailable', 'The schedule is being read', { retryAfterMs: 1_000 });
+      if (state === 'failed' || state === 'maintenance')
+        throw new AppError(
+          'precondition_failed',
+          state === 'failed'
+            ? `The schedule of agent ${agentId} is damaged; cron.status says how, and cron.reset begins it anew`
+            : `The schedule of agent ${agentId} is being emptied`,
+        );
+    },
+    fail(agentId, error) {
+      failed.add(agentId);
+      errors.set(agentId, error);
+    },
+    note: (agentId, error) => void errors.set(agentId, error),
+    enterMaintenance(agentId) {
+      if (maintained.has(agentId)) return false;
+      maintained.add(agentId);
+      return true;
+    },
+    leaveMaintenance(agentId, repaired) {
+      maintained.delete(agentId);
+      if (!repaired) return;
+      failed.delete(agentId);
+      errors.delete(agentId);
+    },
+    initialized() {
+      isInitialized = true;
+    },
+    activate() {
+      isActive = true;
+    },
+    forget(agentId) {
+      failed.delete(agentId);
+      maintained.delete(agentId);
+      errors.delete(agentId);
+    },
+  };
+}

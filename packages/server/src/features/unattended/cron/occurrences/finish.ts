@@ -1,0 +1,217 @@
+import type { CronCounter, CronDeliveryState, CronRunState } from '@gatehouse/contract';
+import { hash } from 'node:crypto';
+import { refusedEffects } from '../../../../runtime/refused-effects.ts';
+import type { FenceLabel } from '../../../../runtime/fence.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import type { WorkClaim } from '../../durable/api.ts';
+import type { SystemEvent } from '../../heartbeat/api.ts';
+import type { InboxMessage } from '../../inbox/api.ts';
+import type { NewMessages } from '../../../conversations/sessions/api.ts';
+import type { ClaimPlan } from './claim.ts';
+import type { DependencyOutcome, RunEnd } from './occurrence-store.ts';
+import type { CronWork } from './work.ts';
+
+/** What `finishOccurrence` takes. */
+export interface Finish {
+  /** Absent when the work was settled before, with its turn. */
+  readonly claim?: WorkClaim;
+  readonly end: RunEnd;
+  readonly dependency: DependencyOutcome;
+  readonly defaultMaxErrors: number;
+  readonly inbox?: InboxMessage;
+  /** Written only when `inbox` is new. */
+  readonly conversation?: NewMessages;
+  readonly systemEvent?: SystemEvent;
+  /** Of a run that waited: it began late, and stands for the times of its job that passed meanwhile. */
+  readonly late?: LateRun;
+}
+
+export interface LateRun {
+  /** Where a time passed: the next one of the job, and a record for each that passed. */
+  readonly passed?: Pick<ClaimPlan, 'advance' | 'skipped'>;
+}
+
+/** How an occurrence ended, before it is known what of it is to be told to whom. */
+export interface RunResult {
+  readonly status: Exclude<CronRunState, 'started'>;
+  readonly errorKind?: string;
+  readonly reason?: string;
+  /** The provider's own sentence: for owners only. */
+  readonly cause?: string;
+  /** Calls that needed an approval and were not run. */
+  readonly effectsRefused?: number;
+  readonly counters?: readonly CronCounter[];
+  readonly dependency?: DependencyOutcome;
+  /** To be told, if anybody is; `ours` was written by the owner of the job, anything else by a model or a script. */
+  readonly text?: string;
+  readonly ours?: boolean;
+  /** Whoever wrote it had read text from outside; unknown counts as such. */
+  readonly tainted?: boolean;
+  /** Its work was given up: whoever made the job is told. */
+  readonly givenUp?: true;
+}
+
+export interface FinishDeps {
+  readonly defaultMaxErrors: number;
+  readonly nowMs: number;
+  readonly fence: (text: string, label: FenceLabel) => string;
+  /** What the maker of the job is told may hold causes of failures. */
+  readonly forOwner: boolean;
+}
+
+const maxReason = 1000;
+const maxExcerpt = 1000;
+/** What a model, or a script, says instead of an answer that nobody needs to read. */
+const silentToken = /^\s*(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])(?!\w)/;
+
+/** Whether somebody is to be told: whom the target names, or whoever made the job of a text that has none. */
+export const isDeliveryAsked = ({ payload, policies }: Pick<CronWork, 'payload' | 'policies'>): boolean =>
+  policies.deliveryTarget !== undefined || payload.kind === 'delivery';
+
+/** Everything that the end of an occurrence leaves behind. */
+export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): Finish {
+  const { executionId, policies } = work;
+  const { effectsRefused } = result;
+  const text = result.text?.trim() ?? '';
+  const ours = result.ours === true;
+  const isTold = text !== '' && (ours || !silentToken.test(text));
+  const isAsked = isDeliveryAsked(work);
+  const delivery =
+    isAsked && isTold
+      ? deliveryOf(
+          work,
+          policies.deliveryTarget,
+          { text: effectsRefused === undefined ? text : `${text}\n\n(${refusedEffects(effectsRefused)})`, ours, clean: result.tainted === false },
+          deps,
+        )
+      : undefined;
+  const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isTold && result.status === 'completed';
+  return {
+    end: {
+      executionId,
+      status: result.status,
+      deliveryStatus: deliveryStatusOf(isAsked, delivery !== undefined, result),
+      errorKind: result.errorKind ?? null,
+      reason: result.reason === undefined ? null : cut(result.reason, maxReason),
+      cause: result.cause === undefined ? null : cut(result.cause, maxReason),
+      effectsRefused: result.effectsRefused ?? 0,
+      countersJson: result.counters === undefined ? null : JSON.stringify(result.counters),
+      atMs: deps.nowMs,
+    },
+    dependency: result.dependency ?? 'neutral',
+    defaultMaxErrors: deps.defaultMaxErrors,
+    // Whoever made the job is told of an outage that was longer than its run could wait.
+    ...(delivery ??
+      (result.dependency === 'dependency_error' || result.givenUp === true || effectsRefused !== undefined
+        ? { inbox: alertOf(work, result, deps) }
+        : {})),
+    ...(excerpt && {
+      systemEvent: eventOf(work, {
+        text: `Job "${work.jobName}" ended: ${cut(text, maxExcerpt)}`,
+        clean: result.tainted === false,
+        atMs: deps.nowMs,
+      }),
+    }),
+  };
+}
+
+function deliveryStatusOf(isAsked: boolean, isDelivered: boolean, { status, text }: RunResult): CronDeliveryState {
+  if (!isAsked || status === 'dispatched') return 'not_requested';
+  if (isDelivered) return 'accepted';
+  if (status === 'unknown') return 'unknown';
+  // Nothing came that could be told, or what came asks not to be.
+  return text === undefined && status !== 'completed' && status !== 'skipped' ? 'pre_send_failed' : 'suppressed';
+}
+
+/** What the next beat of the agent is told. */
+export function eventOf(
+  { executionId, agentId }: CronWork,
+  { urgent, ...event }: { readonly text: string; readonly clean: boolean; readonly atMs: number; readonly urgent?: boolean },
+): SystemEvent {
+  return { ...event, agentId, source: 'cron', opKey: `cron:${executionId}`, ...(urgent === true && { urgent: 'cron' as const }) };
+}
+
+function alertOf(
+  { executionId, jobId, agentId, jobName, principalId }: CronWork,
+  { status, reason, cause, givenUp, effectsRefused, dependency }: RunResult,
+  { forOwner, nowMs: atMs }: FinishDeps,
+): InboxMessage {
+  const isLost = givenUp === true || dependency === 'dependency_error';
+  const refused = effectsRefused === undefined ? '' : `, ${refusedEffects(effectsRefused)}`;
+  const what = givenUp === true ? 'was given up' : isLost ? 'failed after waiting for its model provider' : `ended: ${status}`;
+  const said = forOwner && cause !== undefined ? [sentence(`Cause: ${cause}`)] : [];
+  const text = [
+    `Job "${jobName}" ${what}${refused}.`,
+    ...(reason === undefined ? [] : [sentence(reason)]),
+    ...said,
+    ...(isLost ? [`Next step: \`gatehouse cron run ${jobId}\` runs it again.`] : []),
+  ].join(' ');
+  return {
+    id: newId('in'),
+    opKey: `cron:${executionId}`,
+    digest: hash('sha256', text),
+    source: 'cron',
+    agentId,
+    conversationRef: null,
+    principalId,
+    level: 'alert',
+    text,
+    atMs,
+  };
+}
+
+function deliveryOf(
+  work: CronWork,
+  target: CronWork['policies']['deliveryTarget'],
+  { text, ours, clean }: { readonly text: string; readonly ours: boolean; readonly clean: boolean },
+  { nowMs, fence }: FinishDeps,
+): Pick<Finish, 'inbox' | 'conversation'> {
+  const { executionId, agentId, jobName, policies } = work;
+  const inbox: InboxMessage = {
+    id: newId('in'),
+    opKey: `cron:${executionId}`,
+    digest: hash('sha256', text),
+    source: 'cron',
+    agentId,
+    conversationRef: null,
+    principalId: work.principalId,
+    level: 'info',
+    text,
+    atMs: nowMs,
+  };
+  if (target === undefined) return { inbox };
+  const { conversationRef, conversationScope } = target.conversation;
+  const { principalId, sessionKey } = conversationScope.partition;
+  const isWritten = target.destinationEndpoint.conversationId === conversationRef || policies.continuationMode === 'origin_history';
+  return {
+    inbox: { ...inbox, principalId, conversationRef: isWritten ? conversationRef : null },
+    ...(isWritten && {
+      conversation: {
+        ref: conversationRef,
+        agentId,
+        principalId,
+        sessionKey,
+        turnId: executionId,
+        steps: 0,
+        toolCalls: 0,
+        inputTokens: 0,
+        outputTokens: 0,
+        costNano: 0,
+        // A run may have read text of strangers that this conversation knows nothing of.
+        messages: [
+          {
+            role: 'assistant',
+            content: ours ? text : fence(text, { source: 'cron', job: jobName, clean }),
+            toolJson: null,
+            attachmentsJson: null,
+            createdAtMs: nowMs,
+          },
+        ],
+        atMs: nowMs,
+      },
+    }),
+  };
+}
+
+const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
+const cut = (text: string, length: number) => (text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`);

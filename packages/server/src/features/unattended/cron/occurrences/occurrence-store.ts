@@ -1,0 +1,375 @@
+import type { CronDeliveryState, CronRunState, CronTrigger, CronWorkKind } from '@gatehouse/contract';
+import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { parseJson } from '../../../../kernel/json.ts';
+import type { LateRun } from './finish.ts';
+import { type JobRow, readJob } from '../store.ts';
+
+/** One occurrence: what was begun, or skipped, at one time of one job. */
+export interface OccurrenceRow {
+  /** `ce_<uuid>` */
+  readonly executionId: string;
+  readonly jobId: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly scheduledForMs: number;
+  /** Empty for an occurrence of the clock, of which there is one per time; its own id for one made by hand. */
+  readonly triggerClass: string;
+  readonly trigger: CronTrigger;
+  readonly workKind: CronWorkKind;
+  readonly bootId: string;
+  readonly status: CronRunState;
+  readonly deliveryStatus: CronDeliveryState;
+  readonly startedAtMs: number;
+  readonly terminalAtMs: number | null;
+  readonly errorKind: string | null;
+  readonly reason: string | null;
+  readonly countersJson: string | null;
+  /** The provider's own sentence about a failure: for owners only. */
+  readonly cause: string | null;
+  readonly effectsRefused: number;
+}
+
+export const occurrenceColumns = [
+  'execution_id as executionId',
+  'job_id as jobId',
+  'agent_id as agentId',
+  'principal_id as principalId',
+  'scheduled_for_ms as scheduledForMs',
+  'trigger_class as triggerClass',
+  'trigger_kind as trigger',
+  'work_kind as workKind',
+  'boot_id as bootId',
+  'status',
+  'delivery_status as deliveryStatus',
+  'started_at_ms as startedAtMs',
+  'terminal_at_ms as terminalAtMs',
+  'error_kind as errorKind',
+  'reason',
+  'counters_json as countersJson',
+  'cause',
+  'effects_refused as effectsRefused',
+] as const;
+
+/** As the list of runs needs it. */
+export interface RunRow extends OccurrenceRow {
+  /** What the script before the model said. */
+  readonly gateJson: string | null;
+  readonly waitingJson: string | null;
+}
+
+/** Records of one agent that are kept; those that run are never pruned. */
+const keptPerAgent = 10_000;
+
+const insert = query<OccurrenceRow>(({ db, p }) =>
+  db
+    .insertInto('cron_occurrence')
+    .values({
+      execution_id: p('executionId'),
+      job_id: p('jobId'),
+      agent_id: p('agentId'),
+      principal_id: p('principalId'),
+      scheduled_for_ms: p('scheduledForMs'),
+      trigger_class: p('triggerClass'),
+      trigger_kind: p('trigger'),
+      work_kind: p('workKind'),
+      boot_id: p('bootId'),
+      status: p('status'),
+      delivery_status: p('deliveryStatus'),
+      started_at_ms: p('startedAtMs'),
+      terminal_at_ms: p('terminalAtMs'),
+      error_kind: p('errorKind'),
+      reason: p('reason'),
+      counters_json: p('countersJson'),
+      cause: p('cause'),
+      effects_refused: p('effectsRefused'),
+    })
+    .onConflict((conflict) => conflict.columns(['job_id', 'scheduled_for_ms', 'trigger_class']).doNothing()),
+);
+
+/** The claim itself: of several who try, exactly one is told true. */
+export async function insertOccurrence(tx: Tx, row: OccurrenceRow): Promise<boolean> {
+  return (await tx.run(insert, row)).changes > 0;
+}
+
+export interface JobAdvance {
+  readonly id: string;
+  /** What the job was like when the claim was planned. */
+  readonly revision: number;
+  readonly state: 'scheduled' | 'one_shot_claimed';
+  readonly nextRunAtMs: number | null;
+  readonly dueAtMs: number | null;
+  readonly highWaterMs: number;
+  readonly activeExecutionId: string | null;
+  readonly claimedForMs: number | null;
+  readonly claimedAtMs: number | null;
+}
+
+const advance = query<JobAdvance>(({ db, sql, p }) =>
+  db
+    .updateTable('cron_job')
+    .set({
+      state: p('state'),
+      next_run_at_ms: p('nextRunAtMs'),
+      due_at_ms: p('dueAtMs'),
+      high_water_ms: p('highWaterMs'),
+      active_execution_id: p('activeExecutionId'),
+      claimed_for_ms: p('claimedForMs'),
+      claimed_at_ms: p('claimedAtMs'),
+      revision: sql`revision + 1`,
+    })
+    .where('id', '=', p('id'))
+    .where('revision', '=', p('revision'))
+    .where('state', '=', 'scheduled')
+    .where(sql<boolean>`active_execution_id IS NULL`)
+    .where('high_water_ms', '<', p('highWaterMs')),
+);
+
+/** Moves a job past a time that is claimed; false when it is not any more what the claim was planned for. */
+export async function advanceJob(tx: Tx, input: JobAdvance): Promise<boolean> {
+  return (await tx.run(advance, input)).changes > 0;
+}
+
+const unclaim = query<{ id: string }>(({ db, p }) =>
+  db
+    .updateTable('cron_job')
+    .set({ state: 'scheduled', active_execution_id: null, claimed_for_ms: null, claimed_at_ms: null })
+    .where('id', '=', p('id')),
+);
+
+/** Takes back that a job runs; its time stays past. */
+export async function letGo(tx: Tx, id: string): Promise<void> {
+  await tx.run(unclaim, { id });
+}
+
+const countOpen = query<{ jobId: string }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('cron_occurrence')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('job_id', '=', p('jobId'))
+    .where(sql<boolean>`terminal_at_ms IS NULL`),
+);
+
+export async function countOpenRuns(tx: Tx, jobId: string): Promise<number> {
+  return (await tx.get(countOpen, { jobId }))?.count ?? 0;
+}
+
+const byExecution = query<{ executionId: string }, OccurrenceRow>(({ db, p }) =>
+  db.selectFrom('cron_occurrence').select(occurrenceColumns).where('execution_id', '=', p('executionId')),
+);
+
+/** Undefined when it was pruned, or its ledger emptied. */
+export const readOccurrence = (tx: Tx, executionId: string): Promise<OccurrenceRow | undefined> => tx.get(byExecution, { executionId });
+
+/** How an occurrence ended. */
+export interface RunEnd {
+  readonly executionId: string;
+  readonly status: Exclude<CronRunState, 'started'>;
+  readonly deliveryStatus: CronDeliveryState;
+  readonly errorKind: string | null;
+  /** At most 1,000 characters. */
+  readonly reason: string | null;
+  readonly countersJson: string | null;
+  readonly cause: string | null;
+  readonly effectsRefused: number;
+  readonly atMs: number;
+}
+
+const end = query<RunEnd>(({ db, sql, p }) =>
+  db
+    .updateTable('cron_occurrence')
+    .set({
+      status: p('status'),
+      delivery_status: p('deliveryStatus'),
+      terminal_at_ms: p('atMs'),
+      error_kind: p('errorKind'),
+      reason: p('reason'),
+      counters_json: p('countersJson'),
+      cause: p('cause'),
+      effects_refused: p('effectsRefused'),
+    })
+    .where('execution_id', '=', p('executionId'))
+    .where(sql<boolean>`terminal_at_ms IS NULL`),
+);
+
+const prune = query<{ agentId: string; offset: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('cron_occurrence')
+    .where('agent_id', '=', p('agentId'))
+    .where(sql<boolean>`terminal_at_ms IS NOT NULL`)
+    .where(
+      'seq',
+      '<=',
+      sql<number>`(SELECT seq FROM cron_occurrence WHERE agent_id = ${p('agentId')} ORDER BY seq DESC LIMIT 1 OFFSET ${p('offset')})`,
+    ),
+);
+
+interface Release {
+  readonly id: string;
+  readonly executionId: string;
+  readonly state: JobRow['state'];
+  readonly pauseReason: JobRow['pauseReason'];
+  readonly errors: number;
+  readonly activeExecutionId: string | null;
+  readonly endedAtMs: number | null;
+}
+
+const release = query<Release>(({ db, sql, p }) =>
+  db
+    .updateTable('cron_job')
+    .set({
+      state: p('state'),
+      pause_reason: p('pauseReason'),
+      errors: p('errors'),
+      active_execution_id: p('activeExecutionId'),
+      ended_at_ms: p('endedAtMs'),
+      revision: sql`revision + 1`,
+    })
+    .where('id', '=', p('id'))
+    .where('active_execution_id', '=', p('executionId')),
+);
+
+/** What a run says about the providers that it depends on; only an occurrence of the clock counts. */
+export type DependencyOutcome = 'success' | 'dependency_error' | 'neutral';
+
+export interface Ended {
+  readonly row: OccurrenceRow;
+  /** The job was paused by it. */
+  readonly paused: boolean;
+}
+
+/**
+ * Ends an occurrence and lets its job go on: the breaker counts, a one-shot is over. Undefined when it had ended before, so
+ * that nothing is told twice. Part of `finishOccurrence`.
+ */
+export async function endOccurrence(
+  tx: Tx,
+  input: RunEnd & { readonly dependency: DependencyOutcome; readonly defaultMaxErrors: number },
+): Promise<Ended | undefined> {
+  const { dependency, defaultMaxErrors, ...runEnd } = input;
+  if ((await tx.run(end, runEnd)).changes === 0) return undefined;
+  const row = await readOccurrence(tx, input.executionId);
+  if (row === undefined) return undefined;
+  await tx.run(prune, { agentId: row.agentId, offset: keptPerAgent });
+  const job = row.triggerClass === '' ? await readJob(tx, row.jobId) : undefined;
+  if (job === undefined || job.activeExecutionId !== row.executionId) return { row, paused: false };
+  if (job.state === 'one_shot_claimed') {
+    await tx.run(release, {
+      ...settled(job, row),
+      state: 'one_shot_terminal',
+      errors: job.errors,
+      activeExecutionId: row.executionId,
+      endedAtMs: input.atMs,
+    });
+    return { row, paused: false };
+  }
+  const errors = dependency === 'success' ? 0 : dependency === 'dependency_error' ? job.errors + 1 : job.errors;
+  const limit = maxErrorsOf(job.policiesJson) ?? defaultMaxErrors;
+  const paused = dependency === 'dependency_error' && limit > 0 && errors >= limit && job.state === 'scheduled';
+  await tx.run(release, { ...settled(job, row), ...(paused && { state: 'paused', pauseReason: 'dependency_errors' }), errors });
+  return { row, paused };
+}
+
+const settled = ({ id, state, pauseReason }: JobRow, { executionId }: OccurrenceRow) => ({
+  id,
+  executionId,
+  state,
+  pauseReason,
+  activeExecutionId: null,
+  endedAtMs: null,
+});
+
+/** Of a damaged row, which is told elsewhere, none: what runs must be able to end. The whole schema would bring zod into the storage threads. */
+function maxErrorsOf(policiesJson: string): number | undefined {
+  let policies: unknown;
+  try {
+    policies = parseJson(policiesJson);
+  } catch {
+    return undefined;
+  }
+  if (typeof policies !== 'object' || policies === null || !('maxConsecutiveDependencyErrors' in policies)) return undefined;
+  const { maxConsecutiveDependencyErrors: limit } = policies;
+  return typeof limit === 'number' ? limit : undefined;
+}
+
+const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('cron_occurrence')
+    .select([
+      ...occurrenceColumns,
+      'gate_json as gateJson',
+      sql<string | null>`(select waiting_json from work_item where kind = 'cron' and work_key = execution_id and state = 'accepted')`.as(
+        'waitingJson',
+      ),
+    ])
+    .where('job_id', '=', p('jobId'))
+    .orderBy('seq', 'desc')
+    .limit(p('limit')),
+);
+
+export const listRuns = operation('cron.runs', async (tx, input: { readonly jobId: string; readonly limit: number }) => tx.all(ofJob, input));
+
+export const findRun = operation('cron.findRun', async (tx, { executionId }: { readonly executionId: string }) => readOccurrence(tx, executionId));
+
+const openOf = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('cron_occurrence')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('agent_id', '=', p('agentId'))
+    .where(sql<boolean>`terminal_at_ms IS NULL`),
+);
+
+/** Occurrences of an agent that run. */
+export async function countRunningOf(tx: Tx, agentId: string): Promise<number> {
+  return (await tx.get(openOf, { agentId }))?.count ?? 0;
+}
+
+export const countRunning = operation('cron.countRunning', async (tx, { agentId }: { readonly agentId: string }) => countRunningOf(tx, agentId));
+
+const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('cron_occurrence')
+    .select(occurrenceColumns)
+    .where(sql<boolean>`terminal_at_ms IS NULL`)
+    .orderBy('job_id')
+    .limit(p('limit')),
+);
+
+/** Everything that runs, or did when the daemon ended. Part of `readUnfinished`. */
+export const openOccurrences = (tx: Tx, limit: number): Promise<OccurrenceRow[]> => tx.all(open, { limit });
+
+const setCatchUp = query<{ executionId: string }>(({ db, p }) =>
+  db
+    .updateTable('cron_occurrence')
+    .set({ trigger_kind: 'catchup' })
+    .where('execution_id', '=', p('executionId'))
+    .where('trigger_kind', '=', 'scheduled'),
+);
+
+/** A run that waited began late; the times of its job that passed meanwhile are not run again. Part of `finishOccurrence`. */
+export async function passOver(tx: Tx, executionId: string, { passed }: LateRun): Promise<void> {
+  await tx.run(setCatchUp, { executionId });
+  if (passed !== undefined && (await advanceJob(tx, passed.advance))) for (const row of passed.skipped) await insertOccurrence(tx, row);
+}
+
+const setGate = query<{ executionId: string; gateJson: string }>(({ db, p }) =>
+  db
+    .updateTable('cron_occurrence')
+    .set({ gate_json: p('gateJson') })
+    .where('execution_id', '=', p('executionId')),
+);
+
+/** What the script before the model said: it is asked once, so that a run that is gone on with has the same message. */
+export const keepGate = operation('cron.keepGate', async (tx, input: { readonly executionId: string; readonly gateJson: string }): Promise<void> => {
+  await tx.run(setGate, input);
+});
+
+const gateOf = query<{ executionId: string }, { gateJson: string | null }>(({ db, p }) =>
+  db.selectFrom('cron_occurrence').select('gate_json as gateJson').where('execution_id', '=', p('executionId')),
+);
+
+export const readGate = operation(
+  'cron.gate',
+  async (tx, input: { readonly executionId: string }): Promise<string | null> => (await tx.get(gateOf, input))?.gateJson ?? null,
+);
+
+export const cronOccurrenceOperations = [listRuns, findRun, countRunning, keepGate, readGate];

@@ -1,0 +1,55 @@
+import { hash } from 'node:crypto';
+import { CronJobPayload, CronPolicies, cronTriggers } from '@gatehouse/contract';
+import * as z from 'zod';
+import { newId } from '../../../../kernel/ids.ts';
+import type { NewWork } from '../../durable/api.ts';
+import type { Job } from '../jobs/job.ts';
+import type { OccurrenceRow } from './occurrence-store.ts';
+import { cronWork } from './work-kind.ts';
+
+/** What an occurrence does, as its job was when it began: a change of the job does not reach it. */
+export const CronWork = z.strictObject({
+  executionId: z.string(),
+  jobId: z.string(),
+  jobName: z.string(),
+  agentId: z.string(),
+  principalId: z.string(),
+  tokenId: z.string(),
+  scheduledForMs: z.int(),
+  startedAtMs: z.int(),
+  trigger: z.enum(cronTriggers),
+  /** Of the schedule, when it has one. */
+  timeZone: z.string().optional(),
+  payload: CronJobPayload,
+  policies: CronPolicies,
+});
+export type CronWork = z.output<typeof CronWork>;
+
+export function workOf({ row, schedule, payload, policies }: Job, occurrence: OccurrenceRow, atMs: number): NewWork {
+  const work: CronWork = {
+    executionId: occurrence.executionId,
+    jobId: row.id,
+    jobName: row.name,
+    agentId: row.agentId,
+    principalId: row.principalId,
+    tokenId: row.tokenId,
+    scheduledForMs: occurrence.scheduledForMs,
+    startedAtMs: occurrence.startedAtMs,
+    trigger: occurrence.trigger,
+    ...(schedule.kind === 'cron' && { timeZone: schedule.tz }),
+    payload,
+    policies,
+  };
+  return {
+    id: newId('wi'),
+    kind: cronWork,
+    key: occurrence.executionId,
+    digest: hash('sha256', JSON.stringify(work)),
+    agentId: row.agentId,
+    payload: work,
+    atMs,
+  };
+}
+
+/** The run that governs whatever an occurrence does (json-rpc.md §2.3). */
+export const rootRunId = (executionId: string) => `root-cron-${executionId}`;

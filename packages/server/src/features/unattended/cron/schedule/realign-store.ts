@@ -1,0 +1,24 @@
+import { operation, query } from '../../../../kernel/db/operation.ts';
+
+export interface Realigned {
+  readonly id: string;
+  readonly revision: number;
+  readonly nextRunAtMs: number;
+  readonly dueAtMs: number | null;
+  readonly highWaterMs: number;
+}
+
+const move = query<Realigned>(({ db, sql, p }) =>
+  db
+    .updateTable('cron_job')
+    .set({ next_run_at_ms: p('nextRunAtMs'), due_at_ms: p('dueAtMs'), high_water_ms: p('highWaterMs'), revision: sql`revision + 1` })
+    .where('id', '=', p('id'))
+    .where('revision', '=', p('revision')),
+);
+
+/** Moves the next runs of jobs; returns how many were not changed by somebody else meanwhile. */
+export const realignJobs = operation('cron.realign', async (tx, { changes }: { readonly changes: readonly Realigned[] }): Promise<number> => {
+  let moved = 0;
+  for (const change of changes) moved += (await tx.run(move, change)).changes;
+  return moved;
+});

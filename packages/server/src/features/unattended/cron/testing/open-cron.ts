@@ -1,0 +1,73 @@
+import type { CronDeliveryTarget, CronRun } from '@gatehouse/contract';
+import { createStepClock, type StepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { expect } from 'vitest';
+import { conversationRef } from '../../../conversations/sessions/conversation.ts';
+
+type Config = NonNullable<TestServerOptions['config']>;
+
+export interface CronServer extends TestServer {
+  readonly clock: StepClock;
+  /** Steps the clock, letting what falls due happen in between. */
+  pass(ms: number, stepMs?: number): Promise<void>;
+  /** All runs of a job by its name, the newest first, when `count` of them have ended. */
+  runs(jobName: string, count?: number): Promise<CronRun[]>;
+  ended(jobName: string): Promise<CronRun[]>;
+}
+
+/** Lets promises and storage threads come round; two calls take as long as a look at the database and a claim, also on a busy machine. */
+async function settle({ client }: Pick<TestServer, 'client'>): Promise<void> {
+  await new Promise<void>((resolve) => setTimeout(resolve, 4));
+  for (let n = 0; n < 2; n += 1) await client.call('cron.list', { limit: 1 });
+}
+
+/** A server whose clock stands at a round hour, without built-in jobs. */
+export async function openCron(
+  options: Omit<TestServerOptions, 'clock'> & { readonly clock?: StepClock; readonly cron?: NonNullable<Config['scheduler']>['cron'] } = {},
+): Promise<CronServer> {
+  const { cron, clock = createStepClock(Date.UTC(2026, 8, 21, 12)), ...rest } = options;
+  const server = await startTestServer({
+    ...rest,
+    clock,
+    config: { ...rest.config, scheduler: { cron: { builtIn: { memoryLifecycle: { enabled: false } }, ...cron } } },
+  });
+  const ended = async (jobName: string) =>
+    (await server.client.call('cron.runs', { jobName, limit: 10_000 })).runs.filter((run) => run.terminalAtMs !== undefined);
+  return {
+    ...server,
+    clock,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+    async pass(ms, stepMs = ms) {
+      for (let left = ms; left > 0; left -= stepMs) {
+        clock.advance(Math.min(left, stepMs));
+        await settle(server);
+      }
+    },
+    ended,
+    async runs(jobName, count = 1) {
+      await expect
+        .poll(async () => {
+          clock.advance(1);
+          return (await ended(jobName)).length;
+        })
+        .toBeGreaterThanOrEqual(count);
+      return ended(jobName);
+    },
+  };
+}
+
+/** The conversation of a principal under `desk:gateway`, as a job names it. */
+export function targetOf(principalId: string, destination: 'inbox' | 'conversation' = 'inbox'): CronDeliveryTarget {
+  const ref = conversationRef('default', principalId, { userId: 'desk', channelId: 'gateway' });
+  return {
+    conversation: {
+      conversationScope: { tenantId: 'default', agentId: 'default', partition: { kind: 'principal-key', principalId, sessionKey: 'desk:gateway' } },
+      conversationRef: ref,
+    },
+    destinationEndpoint: {
+      channelType: 'gateway',
+      channelInstanceId: 'gateway',
+      conversationId: destination === 'inbox' ? 'inbox' : ref,
+      conversationKind: 'direct',
+    },
+  };
+}

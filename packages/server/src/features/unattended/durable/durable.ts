@@ -1,0 +1,368 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import type { Log } from '../../../kernel/log.ts';
+import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOutcome, WorkWait } from './api.ts';
+import { givenUp } from './given-up.ts';
+import {
+  claimWork,
+  endWaitingWork,
+  nextWorkAt,
+  pruneWork,
+  releaseWork,
+  renewWork,
+  resumeAgentWork,
+  resumeWork,
+  returnWork,
+  type Settlement,
+  suspendWork,
+  takeOverWork,
+} from './store.ts';
+import { waitForProvider } from './waiting.ts';
+
+export interface DurableDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Of this run of the daemon: what another one holds is free. */
+  readonly bootId: string;
+  /** `settleWork`, with whatever of other features ends with the work. */
+  readonly endWork: Operation<Settlement, boolean>;
+  /** `durable.maxWaitMs`; 24 hours when absent. */
+  readonly maxWaitMs?: number;
+  /** Called with each model (`provider/model`) that work waits for, also at the start: its next answer is to be reported by `resumeWaiting`. */
+  readonly watchModel?: (model: string) => void;
+  readonly isSuspended?: (agentId: string) => boolean;
+  /** A claim of this process ended, however it did; `waitsForAgent`: the item waits until its agent is resumed. */
+  readonly onClaimEnd?: (work: WorkClaim, waitsForAgent: boolean) => void;
+  /** True while nothing may begin, as when the disk has no room: accepted work stays as it is. */
+  readonly isHeld?: () => boolean;
+}
+
+export interface Durable extends AsyncDisposable {
+  readonly api: DurableWork;
+  /** Takes nothing more and waits for what runs, at most `ms`; what runs then is left to the next start. */
+  drain(ms: number): Promise<void>;
+}
+
+const leaseMs = 60_000;
+const renewMs = 20_000;
+/** The longest time between two looks: a hint that was lost costs no more. */
+const sweepMs = 30_000;
+const afterErrorMs = 1_000;
+const heldLookMs = 5_000;
+/** Processes that ended over the same piece of work before it is given up unseen by its handler. */
+const maxResumes = 8;
+/** Between the first tries at a start of work that waits for the same model: its provider may still be down. */
+const startStepMs = 1_000;
+const longestRetryMs = 24 * 60 * 60_000;
+/** What waits for a person may wait longer than what waits for a provider. */
+const longestAheadMs = 7 * 24 * 60 * 60_000;
+const pruneMs = 60 * 60_000;
+const keptMs = 7 * 24 * 60 * 60_000;
+const prunedAtOnce = 1_000;
+/** How long handlers may take to end that a stop aborts. */
+const abortedMs = 6_000;
+
+interface Kind {
+  readonly handler: WorkHandler;
+  readonly limits: WorkLimits;
+  running: number;
+}
+
+interface Held {
+  readonly item: WorkItem;
+  readonly aborter: AbortController;
+  /** The model that it waits for from its end on. */
+  waitsFor?: string;
+  /** It waits until its agent is resumed. */
+  waitsForAgent?: boolean;
+  ended: Promise<void>;
+}
+
+/** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
+export function createDurable(deps: DurableDeps): Durable {
+  const {
+    db,
+    clock,
+    log,
+    bootId,
+    endWork,
+    maxWaitMs = 24 * 60 * 60_000,
+    watchModel = () => {},
+    isSuspended = () => false,
+    isHeld = () => false,
+    onClaimEnd = () => {},
+  } = deps;
+  const kinds = new Map<string, Kind>();
+  const held = new Map<string, Held>();
+  let isStarted = false;
+  let isPaused = false;
+  let isStopping = false;
+  let sweeping: Promise<void> | undefined;
+  let isAskedAgain = false;
+  let cancelSweep = () => {};
+  let cancelRenew = () => {};
+  let cancelPrune = () => {};
+  let tending: Promise<unknown> = Promise.resolve();
+
+  function sweep(): void {
+    if (!isStarted || isPaused || isStopping) return;
+    if (sweeping !== undefined) {
+      isAskedAgain = true;
+      return;
+    }
+    cancelSweep();
+    sweeping = claimAll()
+      .catch((error: unknown) => {
+        log.error({ err: error }, 'Work could not be looked for');
+        return afterErrorMs;
+      })
+      .then((waitMs) => {
+        sweeping = undefined;
+        if (isPaused || isStopping) return;
+        if (isAskedAgain) {
+          isAskedAgain = false;
+          sweep();
+        } else cancelSweep = clock.after(waitMs, sweep);
+      });
+  }
+
+  /** Gives how long there is nothing more to claim. */
+  async function claimAll(): Promise<number> {
+    for (;;) {
+      if (isHeld()) return heldLookMs;
+      const free = [...kinds].flatMap(([kind, { limits, running }]) =>
+        running < limits.concurrency ? [{ kind, free: limits.concurrency - running }] : [],
+      );
+      // The end of one that runs looks again.
+      if (free.length === 0) return sweepMs;
+      const next = await db.read(nextWorkAt, { kinds: free.map(({ kind }) => kind), atMs: clock.now() });
+      const atMs = clock.now();
+      if (isPaused || isStopping || next === undefined) return sweepMs;
+      if (next.atMs > atMs) return Math.min(sweepMs, next.atMs - atMs);
+      const due = free.filter(({ kind }) => next.kinds.includes(kind));
+      const items = await db.write(claimWork, { owner: bootId, kinds: due, held: [...held.keys()], leaseUntilMs: atMs + leaseMs, atMs });
+      // What was claimed while the stop began is found again by the next start.
+      if (isStopping) return sweepMs;
+      for (const item of items) begin(item);
+      // What is held here has an old lease: it is being renewed, and nobody else takes it meanwhile.
+      if (items.length === 0) return afterErrorMs;
+    }
+  }
+
+  function begin(item: WorkItem): void {
+    const kind = kinds.get(item.kind);
+    if (kind === undefined) return;
+    const aborter = new AbortController();
+    const entry: Held = { item, aborter, ended: Promise.resolve() };
+    held.set(item.id, entry);
+    kind.running += 1;
+    entry.ended = run(kind, item, aborter.signal)
+      .catch((error: unknown) => {
+        log.error({ err: error, workId: item.id, kind: item.kind }, 'The end of a piece of work could not be stored');
+        return false;
+      })
+      .then((isOver) => {
+        // What waits again may be claimed again before this end.
+        if (held.get(item.id) === entry) held.delete(item.id);
+        onClaimEnd(item, entry.waitsForAgent === true);
+        // The wait is stored by now, so that an answer from here on finds it.
+        if (entry.waitsFor !== undefined) watchModel(entry.waitsFor);
+        const wasFull = kind.running >= kind.limits.concurrency;
+        kind.running -= 1;
+        if (held.size === 0) cancelRenew();
+        // A look is a read: none where nothing can have come to be due by this end.
+        if (wasFull || !isOver) sweep();
+      });
+    if (held.size === 1) renewLater();
+  }
+
+  /** Whether nothing of it is left to be done. */
+  async function run({ handler, limits }: Kind, item: WorkItem, signal: AbortSignal): Promise<boolean> {
+    if (item.waiting?.endedBy !== undefined) return giveUp(limits, item, item.waiting.endedBy);
+    if (item.resumes > maxResumes) return giveUp(limits, item, 'too_many_resumes');
+    let outcome: WorkOutcome;
+    try {
+      // What an earlier owner left is looked at by its handler: it may have to end as unknown.
+      outcome = (item.resumed ? undefined : untilResumed(limits, item)) ?? (await handler(item, signal));
+    } catch (error) {
+      if (!signal.aborted) log.error({ err: error, workId: item.id, kind: item.kind }, 'A piece of work failed unexpectedly');
+      outcome = { retryAfterMs: backoff(item.attempts), errorKind: error instanceof AppError ? error.code : 'internal' };
+    }
+    if (outcome === 'settled') return false;
+    if (outcome === 'ended') return true;
+    if (signal.aborted) {
+      await db.write(releaseWork, claimOf(item));
+      return false;
+    }
+    // What a suspended agent refused is no failed try.
+    if ('retryAfterMs' in outcome) outcome = untilResumed(limits, item) ?? outcome;
+    if ('wait' in outcome) {
+      const entry = held.get(item.id);
+      if (entry !== undefined) entry.waitsForAgent = outcome.wait.kind === 'agent';
+      await db.write(suspendWork, { ...claimOf(item), wait: outcome.wait, atMs: clock.now() });
+      return false;
+    }
+    if (!('retryAfterMs' in outcome)) return db.write(endWork, { ...claimOf(item), ...outcome, atMs: clock.now() });
+    if (item.attempts >= limits.maxAttempts) return giveUp(limits, item, outcome.errorKind);
+    const waitMs = Math.min(longestRetryMs, Math.max(0, outcome.retryAfterMs));
+    await db.write(returnWork, { ...claimOf(item), errorKind: outcome.errorKind, notBeforeMs: clock.now() + waitMs });
+    return false;
+  }
+
+  /** The wait of work whose agent is suspended; looked at again from time to time, for as long as it is. */
+  function untilResumed({ handlesSuspension }: WorkLimits, { agentId }: WorkItem): { readonly wait: WorkWait } | undefined {
+    return agentId === null || handlesSuspension === true || !isSuspended(agentId) ? undefined : api.untilResumed(agentId);
+  }
+
+  async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<boolean> {
+    log.error({ workId: item.id, kind: item.kind, attempts: item.attempts, resumes: item.resumes, errorKind }, 'A piece of work is given up');
+    try {
+      await limits.gaveUp?.(item, errorKind, givenUp(item, errorKind));
+    } finally {
+      // Without effect when the feature settled it.
+      await db.write(endWork, { ...claimOf(item), state: 'failed', errorKind, atMs: clock.now() });
+    }
+    return true;
+  }
+
+  function canBegin(kind: Kind | undefined, { notBeforeMs }: NewWork): kind is Kind {
+    return (
+      isStarted && !isPaused && !isStopping && !isHeld() && kind !== undefined && kind.running < kind.limits.concurrency && notBeforeMs === undefined
+    );
+  }
+
+  function renewLater(): void {
+    // One timer, also when the work of a renewal that is under way ended and other work began.
+    cancelRenew();
+    cancelRenew = clock.after(renewMs, () => {
+      tending = renew()
+        .catch((error: unknown) => log.error({ err: error }, 'Leases could not be renewed'))
+        .then(() => {
+          if (held.size > 0 && !isStopping) renewLater();
+        });
+    });
+  }
+
+  async function renew(): Promise<void> {
+    const lost = await db.write(renewWork, { claims: [...held.values()].map(({ item }) => claimOf(item)), leaseUntilMs: clock.now() + leaseMs });
+    for (const id of lost) held.get(id)?.aborter.abort(new AppError('conflict', 'Another owner has the work by now'));
+  }
+
+  function pruneLater(waitMs: number): void {
+    cancelPrune = clock.after(waitMs, () => {
+      tending = db
+        .write(pruneWork, { beforeMs: clock.ageNow() - keptMs, limit: prunedAtOnce })
+        .catch((error: unknown) => {
+          log.warn({ err: error }, 'Work that ended long ago could not be deleted');
+          return 0;
+        })
+        .then((pruned) => {
+          if (!isStopping) pruneLater(pruned === prunedAtOnce ? afterErrorMs : pruneMs);
+        });
+    });
+  }
+
+  /** Tried until it is stored: otherwise the items would wait until the ends of their waits, hours or days away. */
+  async function resumeWaiting(what: Parameters<DurableWork['resumeWaiting']>[0]): Promise<void> {
+    try {
+      if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
+    } catch (error) {
+      if (isStopping) return;
+      log.warn({ err: error, ...what }, 'Work whose wait is over could not be made due; it is tried again');
+      clock.after(heldLookMs, () => void (isStopping || resumeWaiting(what)));
+    }
+  }
+
+  const api: DurableWork = {
+    handle(kind, handler, limits) {
+      if (isStarted || kinds.has(kind)) throw new RangeError(`the kind ${kind} of work needs one handler, given before the start`);
+      kinds.set(kind, { handler, limits, running: 0 });
+    },
+    begin(work, accept) {
+      const kind = kinds.get(work.kind);
+      if (!canBegin(kind, work)) return accept(work).finally(() => api.wake(work.kind));
+      const accepted = accept({ ...work, claim: { owner: bootId, leaseUntilMs: clock.now() + leaseMs } });
+      const { id, key, agentId, payload, atMs: createdAtMs } = work;
+      begin({ id, owner: bootId, fence: 1, kind: work.kind, key, agentId, payload, attempts: 1, resumes: 0, resumed: false, createdAtMs });
+      return accepted;
+    },
+    wake(kind) {
+      const woken = kinds.get(kind);
+      // Without room there is nothing to look for: the end of one that runs looks again.
+      if (woken !== undefined && woken.running < woken.limits.concurrency) sweep();
+    },
+    waitFor(item, ended) {
+      const wait = waitForProvider(item.waiting, ended, { atMs: clock.now(), maxWaitMs });
+      const entry = held.get(item.id);
+      if (entry !== undefined && wait !== undefined) entry.waitsFor = ended.model;
+      return wait && { wait };
+    },
+    untilResumed: (agentId) => ({
+      wait: { kind: 'agent', subject: agentId, untilMs: clock.now() + maxWaitMs, cause: 'The agent is suspended' },
+    }),
+    resumeWaiting,
+    async endWaiting(what) {
+      if (await db.write(endWaitingWork, { ...what, atMs: clock.now() })) sweep();
+    },
+    async resumeAgent(agentId) {
+      if ((await db.write(resumeAgentWork, { agentId, atMs: clock.now() })) > 0) sweep();
+    },
+    async start() {
+      const atMs = clock.now();
+      const untilMs = atMs + Math.max(longestRetryMs, maxWaitMs) + longestAheadMs;
+      const { left, moved, models } = await db.write(takeOverWork, { owner: bootId, atMs, untilMs, stepMs: startStepMs });
+      for (const model of models) watchModel(model);
+      if (left > 0) log.warn({ left }, 'Resuming work that an earlier run left open');
+      if (moved > 0) log.warn({ moved }, 'Work was put off further than any is: the clock was wrong, and it is due now');
+      isStarted = true;
+      pruneLater(afterErrorMs);
+      sweep();
+    },
+    counts: () => ({ running: held.size }),
+  };
+
+  async function drain(ms: number): Promise<void> {
+    isPaused = true;
+    cancelSweep();
+    await sweeping;
+    await within(ms, ends());
+    await abort();
+  }
+
+  const ends = () => [...held.values()].map((entry) => entry.ended);
+
+  /** What ends in time is released, and what does not is left to the next start, which takes over whatever runs. */
+  async function abort(): Promise<void> {
+    for (const { aborter } of held.values()) aborter.abort(new AppError('unavailable', 'The daemon is stopping'));
+    await within(abortedMs, ends());
+  }
+
+  async function within(ms: number, work: readonly Promise<void>[]): Promise<void> {
+    const waited = Promise.withResolvers<void>();
+    const cancel = clock.after(ms, waited.resolve);
+    await Promise.race([Promise.all(work), waited.promise]);
+    cancel();
+  }
+
+  return {
+    api,
+    drain,
+    async [Symbol.asyncDispose]() {
+      isStopping = true;
+      cancelSweep();
+      cancelPrune();
+      await sweeping;
+      await abort();
+      cancelRenew();
+      await tending;
+    },
+  };
+}
+
+const claimOf = ({ id, owner, fence }: WorkItem) => ({ id, owner, fence });
+
+/** 2 s, 8 s, 32 s and so on, at most 15 minutes. */
+const backoff = (attempts: number) => Math.min(15 * 60_000, 500 * 4 ** attempts);

@@ -1,0 +1,650 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { Acceptance, EndOfWait, NewWork, Waiting, WorkClaim, WorkEnd, WorkItem, WorkState, WorkWait } from './api.ts';
+import { toWaiting } from './waiting.ts';
+
+/** Pieces of work of one kind that may wait; more are refused at intake. A flood of one kind leaves the others their room. */
+export const maxWaiting = 10_000;
+const retryAfterMs = 5_000;
+
+interface WorkRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly key: string;
+  readonly agentId: string | null;
+  readonly payloadJson: string;
+  readonly fence: number;
+  readonly attempts: number;
+  readonly resumes: number;
+  readonly state: WorkState;
+  readonly createdAtMs: number;
+  readonly waitingJson: string | null;
+}
+
+const rowColumns = [
+  'id',
+  'kind',
+  'work_key as key',
+  'agent_id as agentId',
+  'payload_json as payloadJson',
+  'fence',
+  'attempts',
+  'resumes',
+  'state',
+  'created_at_ms as createdAtMs',
+  'waiting_json as waitingJson',
+] as const;
+
+// Written by `waitWork` alone.
+const toWait = (json: string | null): Waiting | undefined => (json === null ? undefined : (parseJson(json) as Waiting));
+
+interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
+  readonly payloadJson: string;
+  readonly notBeforeMs: number;
+  readonly state: WorkState;
+  readonly owner: string;
+  /** Also the first try, when it is begun with its acceptance. */
+  readonly fence: 0 | 1;
+  readonly leaseUntilMs: number;
+  readonly startedAtMs: number | null;
+}
+
+const insert = query<NewWorkRow>(({ db, p }) =>
+  db
+    .insertInto('work_item')
+    .values({
+      id: p('id'),
+      kind: p('kind'),
+      work_key: p('key'),
+      digest: p('digest'),
+      agent_id: p('agentId'),
+      payload_json: p('payloadJson'),
+      state: p('state'),
+      owner: p('owner'),
+      fence: p('fence'),
+      lease_until_ms: p('leaseUntilMs'),
+      attempts: p('fence'),
+      resumes: 0,
+      not_before_ms: p('notBeforeMs'),
+      created_at_ms: p('atMs'),
+      started_at_ms: p('startedAtMs'),
+    })
+    .onConflict((conflict) => conflict.columns(['kind', 'work_key']).doNothing()),
+);
+
+const byKey = query<{ kind: string; key: string }, { id: string; digest: string }>(({ db, p }) =>
+  db.selectFrom('work_item').select(['id', 'digest']).where('kind', '=', p('kind')).where('work_key', '=', p('key')),
+);
+
+// A state that is bound as a parameter would not be found in the index of that state.
+const waiting = query<{ kind: string; limit: number }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('work_item')
+        .select('kind')
+        .where('kind', '=', p('kind'))
+        .where(sql<boolean>`state = 'accepted'`)
+        .limit(p('limit'))
+        .as('queued'),
+    )
+    .select(sql<number>`count(*)`.as('count')),
+);
+
+/**
+ * By writing connection and kind, the most that may wait: whatever was accepted or given back since the last count, though some of it
+ * was claimed or rolled back. A count costs more than the rest of an intake, so there is one only when the limit may be reached.
+ */
+const mostWaiting = new WeakMap<Tx, Map<string, number>>();
+
+function mostOf(tx: Tx): Map<string, number> {
+  let most = mostWaiting.get(tx);
+  if (most === undefined) mostWaiting.set(tx, (most = new Map()));
+  return most;
+}
+
+async function hasRoom(tx: Tx, kind: string): Promise<boolean> {
+  const most = mostOf(tx);
+  if ((most.get(kind) ?? maxWaiting) < maxWaiting) return true;
+  const { count = 0 } = (await tx.get(waiting, { kind, limit: maxWaiting })) ?? {};
+  most.set(kind, count);
+  return count < maxWaiting;
+}
+
+const unclaimed = { state: 'accepted', owner: '', fence: 0, leaseUntilMs: 0, startedAtMs: null } as const;
+
+/**
+ * Makes work of what came in, inside the transaction of whatever it comes with. A key that is known makes no second piece.
+ * Fails with `unavailable`, before anything is written, when too much of the kind waits already.
+ */
+export async function acceptWork(tx: Tx, { payload, owed, claim, ...work }: NewWork): Promise<Acceptance> {
+  const { kind, key, digest, atMs } = work;
+  if (owed === true || claim !== undefined || (await hasRoom(tx, kind))) {
+    const held = claim === undefined ? unclaimed : { state: 'running' as const, fence: 1 as const, ...claim, startedAtMs: atMs };
+    const row = { ...work, ...held, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? atMs };
+    if ((await tx.run(insert, row)).changes > 0) {
+      const most = mostOf(tx).get(kind);
+      if (claim === undefined && most !== undefined) mostOf(tx).set(kind, most + 1);
+      return { accepted: true };
+    }
+  }
+  const found = await tx.get(byKey, { kind, key });
+  if (found === undefined) throw new AppError('unavailable', `Too much work waits already (limit ${maxWaiting})`, { retryAfterMs });
+  return { accepted: false, id: found.id, sameDigest: found.digest === digest };
+}
+
+export interface Settlement extends WorkClaim {
+  readonly state: WorkEnd;
+  /** Whatever JSON holds. */
+  readonly result?: unknown;
+  readonly errorKind?: string | null;
+  readonly atMs: number;
+}
+
+const settle = query<WorkClaim & { state: WorkEnd; resultJson: string | null; errorKind: string | null; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('work_item')
+    .set({
+      state: p('state'),
+      result_json: p('resultJson'),
+      error_kind: p('errorKind'),
+      ended_at_ms: p('atMs'),
+      lease_until_ms: 0,
+      waiting_json: null,
+    })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Ends a piece of work. False: the claim is another's by now, so that the caller stops, discards what it did and sends nothing. */
+export async function settleWork(tx: Tx, { id, owner, fence, state, result, errorKind = null, atMs }: Settlement): Promise<boolean> {
+  const resultJson = result === undefined ? null : JSON.stringify(result);
+  const { changes } = await tx.run(settle, { id, owner, fence, state, resultJson, errorKind, atMs });
+  return changes > 0;
+}
+
+const cancel = query<{ id: string; errorKind: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ state: 'aborted', fence: sql`fence + 1`, error_kind: p('errorKind'), ended_at_ms: p('atMs'), lease_until_ms: 0, waiting_json: null })
+    .where('id', '=', p('id'))
+    .where('ended_at_ms', 'is', null),
+);
+
+/** Ends a piece of work whoever has it, so that its owner can write nothing any more; false when it had ended before. */
+export async function cancelWork(tx: Tx, input: { readonly id: string; readonly errorKind: string; readonly atMs: number }): Promise<boolean> {
+  return (await tx.run(cancel, input)).changes > 0;
+}
+
+const held = query<WorkClaim, { id: string }>(({ db, p }) =>
+  db
+    .selectFrom('work_item')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Whether a claim still holds: asked in the transaction of each write that a stale owner must not make. */
+export async function holdsWork(tx: Tx, { id, owner, fence }: WorkClaim): Promise<boolean> {
+  return (await tx.get(held, { id, owner, fence })) !== undefined;
+}
+
+const unended = query<{ id: string }, { id: string }>(({ db, p }) =>
+  db.selectFrom('work_item').select('id').where('id', '=', p('id')).where('ended_at_ms', 'is', null),
+);
+
+/** Whether a piece of work is still to be done, whoever has it. */
+export async function isOpenWork(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.get(unended, { id })) !== undefined;
+}
+
+interface Retry extends WorkClaim {
+  readonly errorKind: string;
+  readonly notBeforeMs: number;
+}
+
+const putBack = query<WorkClaim & { errorKind: string; notBeforeMs: number }>(({ db, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ state: 'accepted', owner: '', lease_until_ms: 0, error_kind: p('errorKind'), not_before_ms: p('notBeforeMs') })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Gives a piece of work back, to be tried again later; the claim that takes it counts the try. False as with `settleWork`. */
+export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBeforeMs }: Retry): Promise<boolean> {
+  const { changes } = await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs });
+  // Which kind it is the claim does not say: one more of each is still the most.
+  for (const [kind, count] of mostOf(tx)) mostOf(tx).set(kind, count + changes);
+  return changes > 0;
+}
+
+const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p }) =>
+  db
+    .selectFrom('work_item')
+    .select('waiting_json as waitingJson')
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+const suspend = query<{ id: string; waitingJson: string; notBeforeMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({
+      state: 'accepted',
+      owner: '',
+      lease_until_ms: 0,
+      attempts: sql`attempts - 1`,
+      waiting_json: p('waitingJson'),
+      not_before_ms: p('notBeforeMs'),
+    })
+    .where('id', '=', p('id')),
+);
+
+/** Puts a piece of work back until what it waits for is there, which counts as no attempt. False as with `settleWork`. */
+export async function waitWork(tx: Tx, { atMs, wait, ...claim }: WorkClaim & { readonly wait: WorkWait; readonly atMs: number }): Promise<boolean> {
+  const { id, owner, fence } = claim;
+  const row = await tx.get(waitingOfHeld, { id, owner, fence });
+  if (row === undefined) return false;
+  const waiting = toWaiting(toWait(row.waitingJson), wait, atMs);
+  await tx.run(suspend, { id, waitingJson: JSON.stringify(waiting), notBeforeMs: waiting.endedBy === undefined ? waiting.lookAtMs : atMs });
+  for (const [kind, count] of mostOf(tx)) mostOf(tx).set(kind, count + 1);
+  return true;
+}
+
+export const suspendWork = operation('durable.wait', waitWork);
+
+const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where('waiting_json', 'is not', null)
+    .where(sql<string>`json_extract(waiting_json, '$.kind')`, '=', p('kind'))
+    .where(sql<string>`json_extract(waiting_json, '$.subject')`, '=', p('subject'))
+    .where(sql<boolean>`state = 'accepted'`),
+);
+
+export interface Resumed {
+  readonly kind: WorkWait['kind'];
+  readonly subject: string;
+  readonly atMs: number;
+}
+
+/** Makes the items due that wait for this; returns how many. */
+export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
+  return (await tx.run(resume, input)).changes;
+}
+
+export const resumeWork = operation('durable.resume', resumeWaiting);
+
+const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .where('id', '=', p('id'))
+    .where('waiting_json', 'is not', null)
+    // Also one that was just claimed, and is about to wait again.
+    .where(sql<boolean>`state in ('accepted', 'running')`),
+);
+
+/** An item that waits is given up with its next claim; returns whether there is one. */
+export const endWaitingWork = operation(
+  'durable.endWaiting',
+  async (tx, input: { readonly id: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<boolean> =>
+    (await tx.run(giveUp, input)).changes > 0,
+);
+
+const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`)
+    .where('agent_id', '=', p('agentId'))
+    .where(sql<boolean>`state = 'accepted'`),
+);
+
+/** Makes the items of an agent due that wait for a provider; returns how many. */
+export const resumeAgentWork = operation(
+  'durable.resumeAgent',
+  async (tx, input: { readonly agentId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOf, input)).changes,
+);
+
+const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .where('waiting_json', 'is not', null)
+    // Also one that was just claimed, and stands behind the deletion.
+    .where(sql<boolean>`state in ('accepted', 'running')`)
+    .where(
+      sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)`,
+    ),
+);
+
+/** Work that waits in a conversation is given up with its next claim, by whoever it is for. */
+export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<void> {
+  await tx.run(waitsIn, input);
+}
+
+const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where(sql<boolean>`json_extract(waiting_json, '$.endedBy') is not null`),
+);
+
+/** Whether a piece of work is given up with its next claim. */
+export async function isGivenUp(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.get(givenUp, { id })) !== undefined;
+}
+
+const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(['id', 'work_key as key', 'waiting_json as waitingJson'])
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`work_key in (select value from json_each(${p('keys')}))`)
+    .where('ended_at_ms', 'is', null)
+    .where('waiting_json', 'is not', null),
+);
+
+/** What items of a kind wait for, or look whether they still must, by their keys; those that did not wait are left out. */
+export async function readWaiting(
+  tx: Tx,
+  { kind, keys }: { readonly kind: string; readonly keys: readonly string[] },
+): Promise<{ readonly id: string; readonly key: string; readonly waiting: Waiting }[]> {
+  const rows = keys.length === 0 ? [] : await tx.all(waitingOf, { kind, keys: JSON.stringify(keys) });
+  return rows.flatMap(({ id, key, waitingJson }) => {
+    const waiting = toWait(waitingJson);
+    return waiting === undefined ? [] : [{ id, key, waiting }];
+  });
+}
+
+export const returnWork = operation('durable.retry', retryWork);
+
+const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(rowColumns)
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'accepted'`)
+    // What was accepted, or put back, in the future was so by a clock that was set back since: its times say nothing.
+    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`)
+    .orderBy('not_before_ms')
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+const lapsedOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(rowColumns)
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'running'`)
+    .where('lease_until_ms', '<=', p('atMs'))
+    .orderBy('lease_until_ms')
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+const take = query<{ id: string; owner: string; leaseUntilMs: number; attempts: number; resumes: number; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({
+      state: 'running',
+      owner: p('owner'),
+      fence: sql`fence + 1`,
+      lease_until_ms: p('leaseUntilMs'),
+      attempts: p('attempts'),
+      resumes: p('resumes'),
+      started_at_ms: sql`coalesce(started_at_ms, ${p('atMs')})`,
+    })
+    .where('id', '=', p('id')),
+);
+
+interface Claiming {
+  readonly owner: string;
+  /** Kinds with room, and for how many. */
+  readonly kinds: readonly { readonly kind: string; readonly free: number }[];
+  /** What this process holds: its leases may lapse while it is stopped, and it goes on with them all the same. */
+  readonly held: readonly string[];
+  readonly leaseUntilMs: number;
+  readonly atMs: number;
+}
+
+/** Claims what is due, first what an owner left behind. A claim raises the fence, so that no earlier owner can write any more. */
+export const claimWork = operation('durable.claim', async (tx, { owner, kinds, held: mine, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> => {
+  const items: WorkItem[] = [];
+  for (const { kind, free } of kinds) {
+    const lapsed = await tx.all(lapsedOf, { kind, atMs, limit: free + mine.length });
+    const left = lapsed.filter(({ id }) => !mine.includes(id)).slice(0, free);
+    const due = left.length < free ? await tx.all(dueOf, { kind, atMs, limit: free - left.length }) : [];
+    for (const row of [...left, ...due]) {
+      const resumed = row.state === 'running';
+      const attempts = resumed ? row.attempts : row.attempts + 1;
+      const resumes = resumed ? row.resumes + 1 : row.resumes;
+      await tx.run(take, { id: row.id, owner, leaseUntilMs, attempts, resumes, atMs });
+      const { id, key, agentId, createdAtMs } = row;
+      const payload = parseJson(row.payloadJson);
+      const waiting = toWait(row.waitingJson);
+      items.push({
+        id,
+        owner,
+        fence: row.fence + 1,
+        kind,
+        key,
+        agentId,
+        payload,
+        attempts,
+        resumes,
+        resumed,
+        createdAtMs,
+        ...(waiting !== undefined && { waiting }),
+      });
+    }
+  }
+  return items;
+});
+
+const extend = query<WorkClaim & { leaseUntilMs: number }>(({ db, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ lease_until_ms: p('leaseUntilMs') })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** Renews leases; gives the ids of those that are another's by now. */
+export const renewWork = operation(
+  'durable.renew',
+  async (tx, { claims, leaseUntilMs }: { readonly claims: readonly WorkClaim[]; readonly leaseUntilMs: number }): Promise<string[]> => {
+    const lost: string[] = [];
+    for (const { id, owner, fence } of claims) {
+      const { changes } = await tx.run(extend, { id, owner, fence, leaseUntilMs });
+      if (changes === 0) lost.push(id);
+    }
+    return lost;
+  },
+);
+
+const free = query<{ owner: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ owner: '', fence: sql`fence + 1`, lease_until_ms: 0 })
+    .where(sql<boolean>`state = 'running'`)
+    .where('owner', '<>', p('owner')),
+);
+
+const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where(sql<boolean>`state = 'accepted'`)
+    .where((is) => is.or([is('not_before_ms', '>', p('untilMs')), is('created_at_ms', '>', p('atMs'))])),
+);
+
+const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .from(
+      db
+        .selectFrom('work_item')
+        .select([
+          'id as waiterId',
+          sql<number>`row_number() over (partition by json_extract(waiting_json, '$.subject') order by not_before_ms, created_at_ms) - 1`.as('place'),
+        ])
+        .where('waiting_json', 'is not', null)
+        .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`)
+        .as('waiter'),
+    )
+    .set({ not_before_ms: sql`${p('atMs')} + waiter.place * ${p('stepMs')}` })
+    .where(sql<boolean>`work_item.id = waiter.waiterId and not_before_ms > ${p('atMs')} + waiter.place * ${p('stepMs')}`),
+);
+
+const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, sql }) =>
+  db
+    .selectFrom('work_item')
+    .select(sql<string | null>`json_extract(waiting_json, '$.subject')`.as('model'))
+    .distinct()
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`),
+);
+
+/**
+ * At start: frees the work of a dead owner, because one process locks the home, and makes due what a clock that was ahead put off.
+ * What waits for a model is tried soon, one item after the other: the pauses that it waited for ended with the process that knew them.
+ */
+export const takeOverWork = operation(
+  'durable.takeOver',
+  async (
+    tx,
+    { owner, stepMs, ...at }: { readonly owner: string; readonly atMs: number; readonly untilMs: number; readonly stepMs: number },
+  ): Promise<{ readonly left: number; readonly moved: number; readonly models: readonly string[] }> => {
+    const { changes: left } = await tx.run(free, { owner });
+    const { changes: moved } = await tx.run(bringForward, at);
+    await tx.run(spread, { atMs: at.atMs, stepMs });
+    const models = (await tx.all(waitedFor, {})).flatMap(({ model }) => model ?? []);
+    return { left, moved, models };
+  },
+);
+
+const release = query<WorkClaim>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ owner: '', fence: sql`fence + 1`, lease_until_ms: 0, resumes: sql`resumes - 1` })
+    .where('id', '=', p('id'))
+    .where('owner', '=', p('owner'))
+    .where('fence', '=', p('fence'))
+    .where('state', '=', 'running'),
+);
+
+/** At a stop: the work goes on with the next start, which counts as no resume. */
+export const releaseWork = operation('durable.release', async (tx, { id, owner, fence }: WorkClaim): Promise<void> => {
+  await tx.run(release, { id, owner, fence });
+});
+
+/** Bound as one text, so that a look into both indexes of every kind is one statement: one follows each piece of work. */
+const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p }) =>
+  db
+    .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
+    .select([
+      sql<string>`asked.value`.as('kind'),
+      sql<number | null>`(select min(not_before_ms) from work_item where kind = asked.value and state = 'accepted')`.as('waitsAtMs'),
+      sql<number | null>`(select min(lease_until_ms) from work_item where kind = asked.value and state = 'running')`.as('lapsesAtMs'),
+    ]),
+);
+
+const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p }) =>
+  db.selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked')).select(sql<string>`asked.value`.as('kind'))
+    .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted'
+        and coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`),
+);
+
+export interface NextWork {
+  /** Also in the past. */
+  readonly atMs: number;
+  /** Those of which there is something to claim by then, or by now. */
+  readonly kinds: readonly string[];
+}
+
+/** When there is something to claim of these kinds, and of which; undefined when nothing waits. */
+export const nextWorkAt = operation(
+  'durable.nextAt',
+  async (tx, { kinds: all, atMs: now }: { readonly kinds: readonly string[]; readonly atMs: number }): Promise<NextWork | undefined> => {
+    const kinds = JSON.stringify(all);
+    const found: { readonly kind: string; readonly atMs: number }[] = [];
+    for (const { kind, waitsAtMs, lapsesAtMs } of await tx.all(soonestOf, { kinds }))
+      for (const atMs of [waitsAtMs, lapsesAtMs]) if (atMs !== null) found.push({ kind, atMs });
+    if (found.length === 0) return undefined;
+    const next = found.reduce((least, { atMs }) => Math.min(least, atMs), Infinity);
+    // Only then are there few enough to look at each.
+    const future = next > now ? await tx.all(ofTheFuture, { kinds, atMs: now }) : [];
+    if (future.length > 0) return { atMs: now, kinds: future.map(({ kind }) => kind) };
+    return { atMs: next, kinds: [...new Set(found.filter(({ atMs }) => atMs <= Math.max(next, now)).map(({ kind }) => kind))] };
+  },
+);
+
+const ended = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
+  db.deleteFrom('work_item').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+);
+
+/** Deletes some of what ended before a time; gives how many. */
+export const pruneWork = operation('durable.prune', async (tx, input: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
+  const { changes } = await tx.run(ended, input);
+  return changes;
+});
+
+export interface WorkStatus {
+  readonly id: string;
+  readonly state: WorkState;
+  readonly payload: unknown;
+  /** As `settleWork` was given it; null before. */
+  readonly result: unknown;
+  readonly errorKind: string | null;
+}
+
+const status = query<
+  { kind: string; key: string },
+  { id: string; state: WorkState; payloadJson: string; resultJson: string | null; errorKind: string | null }
+>(({ db, p }) =>
+  db
+    .selectFrom('work_item')
+    .select(['id', 'state', 'payload_json as payloadJson', 'result_json as resultJson', 'error_kind as errorKind'])
+    .where('kind', '=', p('kind'))
+    .where('work_key', '=', p('key')),
+);
+
+/** What became of a piece of work; undefined when there is none, or when it ended long ago. */
+export async function findWork(tx: Tx, input: { readonly kind: string; readonly key: string }): Promise<WorkStatus | undefined> {
+  const row = await tx.get(status, input);
+  if (row === undefined) return undefined;
+  const { payloadJson, resultJson, ...rest } = row;
+  return { ...rest, payload: parseJson(payloadJson), result: resultJson === null ? null : parseJson(resultJson) };
+}
+
+export const durableOperations = [
+  returnWork,
+  suspendWork,
+  resumeWork,
+  endWaitingWork,
+  resumeAgentWork,
+  claimWork,
+  renewWork,
+  takeOverWork,
+  releaseWork,
+  nextWorkAt,
+  pruneWork,
+];

@@ -1,0 +1,301 @@
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { SystemEvent, WakeLane, WakeReason } from './api.ts';
+
+/** Events that wait for one agent; the oldest give way. */
+export const maxQueuedEvents = 20;
+/** Characters of one event that are kept. */
+export const maxEventChars = 4_000;
+/** For how long, and for how many texts of an agent, the same answer is not told again. */
+const toldMs = 24 * 60 * 60_000;
+const maxTold = 500;
+
+export interface HeartbeatStateRow {
+  readonly agentId: string;
+  /** The last due time by the interval that a beat began for: none at or before it begins again. */
+  readonly lastSlotMs: number;
+  readonly lastRunAtMs: number | null;
+  readonly consecutiveErrors: number;
+  readonly backoffUntilMs: number | null;
+  readonly lastErrorKind: 'transient' | 'permanent' | null;
+  readonly lastAlertAtMs: number | null;
+  readonly stoppedBy: 'auth' | 'billing' | null;
+  /** Fingerprint of the configuration that it was stopped under. */
+  readonly stoppedUnder: string | null;
+}
+
+const stateColumns = [
+  'agent_id as agentId',
+  'last_slot_ms as lastSlotMs',
+  'last_run_at_ms as lastRunAtMs',
+  'consecutive_errors as consecutiveErrors',
+  'backoff_until_ms as backoffUntilMs',
+  'last_error_kind as lastErrorKind',
+  'last_alert_at_ms as lastAlertAtMs',
+  'stopped_by as stoppedBy',
+  'stopped_under as stoppedUnder',
+] as const;
+
+const allStates = query<object, HeartbeatStateRow>(({ db }) => db.selectFrom('heartbeat_state').select(stateColumns));
+
+const upsertState = query<HeartbeatStateRow>(({ db, sql, p }) =>
+  db
+    .insertInto('heartbeat_state')
+    .values({
+      agent_id: p('agentId'),
+      last_slot_ms: p('lastSlotMs'),
+      last_run_at_ms: p('lastRunAtMs'),
+      consecutive_errors: p('consecutiveErrors'),
+      backoff_until_ms: p('backoffUntilMs'),
+      last_error_kind: p('lastErrorKind'),
+      last_alert_at_ms: p('lastAlertAtMs'),
+      stopped_by: p('stoppedBy'),
+      stopped_under: p('stoppedUnder'),
+    })
+    .onConflict((conflict) =>
+      conflict.column('agent_id').doUpdateSet({
+        last_slot_ms: sql`excluded.last_slot_ms`,
+        last_run_at_ms: sql`excluded.last_run_at_ms`,
+        consecutive_errors: sql`excluded.consecutive_errors`,
+        backoff_until_ms: sql`excluded.backoff_until_ms`,
+        last_error_kind: sql`excluded.last_error_kind`,
+        last_alert_at_ms: sql`excluded.last_alert_at_ms`,
+        stopped_by: sql`excluded.stopped_by`,
+        stopped_under: sql`excluded.stopped_under`,
+      }),
+    ),
+);
+
+/** The whole row of an agent; part of the operations of a beat. */
+export async function saveState(tx: Tx, row: HeartbeatStateRow): Promise<void> {
+  await tx.run(upsertState, row);
+}
+
+export const keepState = operation('heartbeat.keepState', saveState);
+
+interface EventRow {
+  readonly id: number;
+  readonly text: string;
+  readonly source: string;
+  readonly tainted: 0 | 1;
+  readonly repeats: number;
+  readonly createdAtMs: number;
+}
+export type QueuedEvent = EventRow;
+
+const eventColumns = ['id', 'text', 'source', 'tainted', 'repeats', 'created_at_ms as createdAtMs'] as const;
+
+const byOpKey = query<{ opKey: string }, { id: number }>(({ db, p }) =>
+  db.selectFrom('heartbeat_event').select('id').where('op_key', '=', p('opKey')),
+);
+
+const newest = query<{ agentId: string }, EventRow & { readonly workId: string | null }>(({ db, p }) =>
+  db
+    .selectFrom('heartbeat_event')
+    .select([...eventColumns, 'work_id as workId'])
+    .where('agent_id', '=', p('agentId'))
+    .orderBy('id', 'desc')
+    .limit(1),
+);
+
+const repeat = query<{ id: number; atMs: number; urgentReason: string | null }>(({ db, sql, p }) =>
+  db
+    .updateTable('heartbeat_event')
+    .set({ repeats: sql`repeats + 1`, created_at_ms: p('atMs'), urgent_reason: sql`coalesce(urgent_reason, ${p('urgentReason')})` })
+    .where('id', '=', p('id')),
+);
+
+const insertEvent = query<Omit<SystemEvent, 'urgent' | 'clean'> & { readonly urgentReason: string | null; readonly tainted: 0 | 1 }>(({ db, p }) =>
+  db.insertInto('heartbeat_event').values({
+    op_key: p('opKey'),
+    agent_id: p('agentId'),
+    text: p('text'),
+    source: p('source'),
+    tainted: p('tainted'),
+    urgent_reason: p('urgentReason'),
+    repeats: 1,
+    work_id: null,
+    created_at_ms: p('atMs'),
+  }),
+);
+
+const dropOldest = query<{ agentId: string; kept: number }>(({ db, sql, p }) => ({
+  compile: () =>
+    sql`delete from heartbeat_event where id in (
+    select id from heartbeat_event where agent_id = ${p('agentId')} and work_id is null order by id desc limit 1000 offset ${p('kept')})`.compile(db),
+}));
+
+/**
+ * Queues what the next beat of an agent is told, inside the transaction of whatever happened. An event that says the
+ * same as the one before it is counted there; of more than twenty the oldest give way.
+ */
+export async function enqueueSystemEvent(tx: Tx, { urgent, clean, ...event }: SystemEvent): Promise<void> {
+  if ((await tx.get(byOpKey, { opKey: event.opKey })) !== undefined) return;
+  const text = event.text.slice(0, maxEventChars).toWellFormed();
+  const urgentReason = urgent ?? null;
+  const tainted = clean === true ? 0 : 1;
+  const last = await tx.get(newest, { agentId: event.agentId });
+  const isRepeat = last?.workId === null && last.text === text && last.source === event.source && last.tainted === tainted;
+  if (last !== undefined && isRepeat) await tx.run(repeat, { id: last.id, atMs: event.atMs, urgentReason });
+  else {
+    await tx.run(insertEvent, { ...event, text, tainted, urgentReason });
+    await tx.run(dropOldest, { agentId: event.agentId, kept: maxQueuedEvents });
+  }
+}
+
+const waiting = query<{ agentId: string }, EventRow>(({ db, p }) =>
+  db.selectFrom('heartbeat_event').select(eventColumns).where('agent_id', '=', p('agentId')).where('work_id', 'is', null).orderBy('id'),
+);
+
+const take = query<{ agentId: string; workId: string; lastEventId: number }>(({ db, p }) =>
+  db
+    .updateTable('heartbeat_event')
+    .set({ work_id: p('workId') })
+    .where('agent_id', '=', p('agentId'))
+    .where('id', '<=', p('lastEventId'))
+    .where('work_id', 'is', null),
+);
+
+const removeOfWork = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeat_event').where('work_id', '=', p('workId')));
+
+const releaseOfWork = query<{ workId: string }>(({ db, p }) =>
+  db.updateTable('heartbeat_event').set({ work_id: null }).where('work_id', '=', p('workId')),
+);
+
+/** What waits for the next beat of an agent. */
+export const waitingEvents = operation('heartbeat.waiting', async (tx, input: { readonly agentId: string }) => tx.all(waiting, input));
+
+export interface BeatRow {
+  readonly workId: string;
+  readonly agentId: string;
+  readonly correlationId: string;
+  readonly lane: WakeLane;
+  readonly reason: WakeReason;
+  readonly eventCount: number;
+  readonly startedAtMs: number;
+}
+
+const insertBeat = query<BeatRow>(({ db, p }) =>
+  db.insertInto('heartbeat_beat').values({
+    work_id: p('workId'),
+    agent_id: p('agentId'),
+    correlation_id: p('correlationId'),
+    lane: p('lane'),
+    reason: p('reason'),
+    event_count: p('eventCount'),
+    started_at_ms: p('startedAtMs'),
+  }),
+);
+
+/** Begins a beat: it takes what its message tells of. Part of `beginBeat`. */
+export async function openBeat(tx: Tx, { lastEventId, ...beat }: BeatRow & { readonly lastEventId: number }): Promise<void> {
+  await tx.run(take, { agentId: beat.agentId, workId: beat.workId, lastEventId });
+  await tx.run(insertBeat, beat);
+}
+
+const removeBeat = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeat_beat').where('work_id', '=', p('workId')));
+
+/** False when it was closed before. Its events are gone with it, or wait again. Part of `endBeat`. */
+export async function closeBeat(tx: Tx, input: { readonly workId: string; readonly agentId: string; readonly told: boolean }): Promise<boolean> {
+  const { changes } = await tx.run(removeBeat, input);
+  if (changes === 0) return false;
+  if (input.told) await tx.run(removeOfWork, input);
+  else {
+    await tx.run(releaseOfWork, input);
+    await tx.run(dropOldest, { agentId: input.agentId, kept: maxQueuedEvents });
+  }
+  return true;
+}
+
+const beats = query<object, BeatRow>(({ db }) =>
+  db
+    .selectFrom('heartbeat_beat')
+    .select([
+      'work_id as workId',
+      'agent_id as agentId',
+      'correlation_id as correlationId',
+      'lane',
+      'reason',
+      'event_count as eventCount',
+      'started_at_ms as startedAtMs',
+    ]),
+);
+
+/** Beats that have begun and are not closed. Part of `recoverBeats`. */
+export async function openBeats(tx: Tx): Promise<BeatRow[]> {
+  return tx.all(beats, {});
+}
+
+const pruneTold = query<{ agentId: string; beforeMs: number; atMs: number }>(({ db, p }) =>
+  db
+    .deleteFrom('heartbeat_told')
+    .where('agent_id', '=', p('agentId'))
+    // What was told in the future was told by a clock that was set back since.
+    .where((row) => row.or([row('at_ms', '<', p('beforeMs')), row('at_ms', '>', p('atMs'))])),
+);
+const pruneMany = query<{ agentId: string; kept: number }>(({ db, sql, p }) => ({
+  compile: () =>
+    sql`delete from heartbeat_told where agent_id = ${p('agentId')} and digest in (
+    select digest from heartbeat_told where agent_id = ${p('agentId')} order by at_ms desc limit 1000 offset ${p('kept')})`.compile(db),
+}));
+const insertTold = query<{ agentId: string; digest: string; atMs: number }>(({ db, p }) =>
+  db
+    .insertInto('heartbeat_told')
+    .values({ agent_id: p('agentId'), digest: p('digest'), at_ms: p('atMs') })
+    .onConflict((conflict) => conflict.columns(['agent_id', 'digest']).doNothing()),
+);
+
+/** Notes that a text is told; false when it was told within the last 24 hours. Part of `endBeat`. */
+export async function noteTold(
+  tx: Tx,
+  input: { readonly agentId: string; readonly digest: string; readonly atMs: number; readonly ageNowMs: number },
+): Promise<boolean> {
+  const { agentId, digest, atMs, ageNowMs } = input;
+  await tx.run(pruneTold, { agentId, beforeMs: ageNowMs - toldMs, atMs });
+  const { changes } = await tx.run(insertTold, { agentId, digest, atMs });
+  await tx.run(pruneMany, { agentId, kept: maxTold });
+  return changes > 0;
+}
+
+const counts = query<object, { agentId: string; count: number }>(({ db, sql }) =>
+  db
+    .selectFrom('heartbeat_event')
+    .select(['agent_id as agentId', sql<number>`count(*)`.as('count')])
+    .groupBy('agent_id'),
+);
+
+/** By agent, without those that have none. */
+export const countEvents = operation('heartbeat.countEvents', async (tx) => tx.all(counts, {}));
+
+const urgent = query<object, { agentId: string; reason: WakeReason }>(({ db, sql }) =>
+  db
+    .selectFrom('heartbeat_event')
+    .select(['agent_id as agentId', sql<WakeReason>`min(urgent_reason)`.as('reason')])
+    .where('urgent_reason', 'is not', null)
+    .where('work_id', 'is', null)
+    .groupBy('agent_id'),
+);
+
+export interface KnownHeartbeats {
+  readonly states: readonly HeartbeatStateRow[];
+  /** Agents that something waits for which was to be told at once. */
+  readonly urgent: readonly { readonly agentId: string; readonly reason: WakeReason }[];
+  /** Agents with queued events of any kind. */
+  readonly queued: readonly { readonly agentId: string }[];
+}
+
+/** At start: everything that outlived the last run. */
+export const loadHeartbeats = operation('heartbeat.load', async (tx): Promise<KnownHeartbeats> => ({
+  states: await tx.all(allStates, {}),
+  urgent: await tx.all(urgent, {}),
+  queued: await tx.all(counts, {}),
+}));
+
+const tables = ['heartbeat_state', 'heartbeat_event', 'heartbeat_told'] as const;
+const forget = tables.map((table) => query<{ agentId: string }>(({ db, p }) => db.deleteFrom(table).where('agent_id', '=', p('agentId'))));
+
+/** The agent is gone: an agent of the same id that is made later begins with nothing. */
+export const forgetHeartbeat = operation('heartbeat.forget', async (tx, input: { readonly agentId: string }): Promise<void> => {
+  for (const remove of forget) await tx.run(remove, input);
+});
+
+export const heartbeatOperations = [keepState, waitingEvents, countEvents, loadHeartbeats, forgetHeartbeat];

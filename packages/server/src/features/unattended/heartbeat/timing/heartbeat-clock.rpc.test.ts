@@ -1,0 +1,133 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createStepClock, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Clock } from '../../../../kernel/clock.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+/** Moves timers; the time of day is set apart from them, as by an administrator or by a machine that slept. */
+let timers: StepClock;
+let offsetMs: number;
+const clock: Clock = {
+  now: () => timers.now() + offsetMs,
+  ageNow: () => timers.now() + offsetMs,
+  monotonic: () => timers.monotonic(),
+  after: (ms, run) => timers.after(ms, run),
+};
+let server: TestServer;
+let homeDir: string;
+beforeEach(async () => {
+  timers = createStepClock(Date.UTC(2026, 9, 1, 12));
+  offsetMs = 0;
+  homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-beat-'));
+  const dir = join(homeDir, 'workspaces', 'default');
+  await mkdir(dir, { recursive: true });
+  await writeFile(join(dir, 'HEARTBEAT.md'), '- Look\n');
+});
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(homeDir, { recursive: true, force: true });
+});
+
+async function start(heartbeat: object = {}) {
+  server = await startTestServer({
+    clock,
+    homeDir,
+    config: { agents: { default: { model: 'mock/mock-fast', heartbeat: { enabled: true, ...heartbeat } } } },
+  });
+  server.provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
+}
+const stateOf = async () => (await server.client.call('heartbeat.states')).agents[0];
+/** Steps the timers until so many beats have ended. */
+async function ended(count: number, stepMs: number) {
+  const heard = server.heard('scheduler:heartbeat_wake_terminal');
+  await expect.poll(() => (timers.advance(stepMs), heard.length), { interval: 5, timeout: 5_000 }).toBeGreaterThanOrEqual(count);
+  return heard;
+}
+
+test('a clock that is set back by a day holds no beats, neither those by the interval nor what waits', async () => {
+  await start();
+  await server.client.call('scheduler.wake', { target: 'agent' });
+  offsetMs -= 24 * hour;
+  const from = timers.now();
+  await ended(1, minute);
+  expect(timers.now() - from).toBeLessThan(2 * 30 * minute);
+  expect(((await stateOf())?.nextDueAtMs ?? 0) - clock.now()).toBeLessThanOrEqual(30 * minute);
+  await ended(2, minute);
+  expect(timers.now() - from).toBeLessThan(3 * 30 * minute + 30 * minute);
+  expect(server.provider.served()).toBeGreaterThanOrEqual(3);
+});
+
+test('a backoff that a clock set back has put far ahead does not outlast its longest step, and alerts go on', async () => {
+  await start({ intervalMs: minute });
+  server.provider.setAnswer(() => ({ status: 500 }));
+  const alerts = server.heard('scheduler:heartbeat_alert');
+  await ended(3, 10 * minute);
+  await expect.poll(() => alerts.length).toBeGreaterThanOrEqual(1);
+  const told = alerts.length;
+  offsetMs -= 48 * hour;
+  const from = timers.now();
+  await ended(1, 10 * minute);
+  await expect.poll(() => (timers.advance(10 * minute), alerts.length), { interval: 5 }).toBeGreaterThan(told);
+  expect(timers.now() - from).toBeLessThan(6 * hour);
+});
+
+test('beats by the interval that come late do not run outside the active hours; what is queued waits', async () => {
+  await start({ activeHours: { start: '08:00', end: '22:00' } });
+  offsetMs += 12 * hour;
+  const [skipped] = await ended(1, minute);
+  expect(skipped).toMatchObject({ status: 'skipped' });
+  expect(server.provider.served()).toBe(0);
+  const due = (await stateOf())?.nextDueAtMs ?? 0;
+  expect(new Date(due).getUTCHours()).toBe(8);
+  await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  expect(await ended(1, 250)).toMatchObject([{ status: 'settled' }]);
+});
+
+test('a beat that is triggered by hand waits out no backoff, whatever waits with it', async () => {
+  await start({ intervalMs: 24 * hour });
+  server.provider.setAnswer(() => ({ status: 500 }));
+  await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  expect(await ended(1, 250)).toMatchObject([{ errorKind: 'server' }]);
+  timers.advance(minute);
+  await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  await ended(1, 250);
+  server.provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
+  const deferred = server.heard('scheduler:heartbeat_wake_deferred');
+  await server.client.call('scheduler.wake', { target: 'agent' });
+  timers.advance(31_000);
+  await expect.poll(() => deferred.at(-1)?.reason).toBe('backoff');
+  const backoffUntil = (await stateOf())?.backoffUntilMs ?? 0;
+  const { admission } = await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  expect(admission).toMatchObject({ status: 'accepted', disposition: 'occurrence_upgraded', correlationId: deferred[0]?.correlationId });
+  expect(await ended(1, 250)).toMatchObject([{ status: 'settled', correlationId: admission.correlationId }]);
+  expect(clock.now()).toBeLessThan(backoffUntil);
+});
+
+test('a backoff that is over is shown no more', async () => {
+  await start({ intervalMs: 24 * hour });
+  server.provider.setAnswer(() => ({ status: 500 }));
+  await server.client.call('heartbeat.trigger', { agentId: 'default' });
+  await ended(1, 250);
+  expect(await stateOf()).toMatchObject({ consecutiveErrors: 1, lastErrorKind: 'transient', backoffUntilMs: expect.any(Number) });
+  timers.advance(30_000);
+  expect(await stateOf()).toMatchObject({ consecutiveErrors: 1, lastErrorKind: 'transient', backoffUntilMs: null });
+});
+
+test('what an operator triggers runs at once, also right after a beat; a nudge keeps the thirty seconds', async () => {
+  await start();
+  const deferred = server.heard('scheduler:heartbeat_wake_deferred');
+  for (const count of [1, 2]) {
+    const from = timers.now();
+    await server.client.call('heartbeat.trigger', { agentId: 'default' });
+    await ended(1, 250);
+    expect([timers.now() - from < 30_000, server.provider.served()]).toEqual([true, count]);
+  }
+  expect(deferred).toEqual([]);
+  await server.client.call('scheduler.wake', { target: 'agent' });
+  await ended(1, 1_000);
+  expect(deferred).toMatchObject([{ reason: 'spacing_deferred' }]);
+});

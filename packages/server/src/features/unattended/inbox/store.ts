@@ -1,0 +1,131 @@
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { InboxMessage } from './api.ts';
+
+/** Messages that are kept of one principal; the oldest make room. */
+export const maxKept = 1_000;
+/** Characters of one message. */
+export const maxTextCharacters = 32_768;
+
+export interface InboxRow extends InboxMessage {
+  readonly readAtMs: number | null;
+}
+
+const insert = query<InboxMessage>(({ db, p }) =>
+  db
+    .insertInto('inbox_message')
+    .values({
+      id: p('id'),
+      op_key: p('opKey'),
+      digest: p('digest'),
+      source: p('source'),
+      agent_id: p('agentId'),
+      conversation_ref: p('conversationRef'),
+      principal_id: p('principalId'),
+      level: p('level'),
+      text: p('text'),
+      created_at_ms: p('atMs'),
+      read_at_ms: null,
+    })
+    .onConflict((conflict) => conflict.column('op_key').doNothing()),
+);
+
+const delivered = query<{ opKey: string }, { digest: string }>(({ db, p }) =>
+  db.selectFrom('inbox_message').select('digest').where('op_key', '=', p('opKey')),
+);
+
+// What came in the future came by a clock that was set back since: its ids say nothing of its age.
+const beyond = query<{ principalId: string; kept: number; atMs: number }>(({ db, sql, p }) =>
+  db.deleteFrom('inbox_message').where(
+    sql<boolean>`id in (select id from inbox_message where principal_id = ${p('principalId')}
+        order by created_at_ms > ${p('atMs')}, id desc limit 100 offset ${p('kept')})`,
+  ),
+);
+
+/**
+ * Delivers a message, inside the transaction of what it tells of. `repeated`: it was delivered before; `mismatch`: the key
+ * was used for something else, and nothing was delivered. Whoever commits calls `InboxApi.announce` for `accepted`.
+ */
+export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'accepted' | 'repeated' | 'mismatch'> {
+  const text = message.text.length <= maxTextCharacters ? message.text : `${message.text.slice(0, maxTextCharacters - 2).toWellFormed()} …`;
+  const { id, opKey, digest, source, agentId, conversationRef, principalId, level, atMs } = message;
+  const { changes } = await tx.run(insert, { id, opKey, digest, source, agentId, conversationRef, principalId, level, text, atMs });
+  if (changes === 0) return (await tx.get(delivered, { opKey }))?.digest === digest ? 'repeated' : 'mismatch';
+  await tx.run(beyond, { principalId, kept: maxKept, atMs });
+  return 'accepted';
+}
+
+const remove = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('inbox_message').where('op_key', '=', p('opKey')));
+
+/** Takes back a message that was not announced, inside the transaction that takes back what it reports. */
+export async function inboxRemove(tx: Tx, input: { readonly opKey: string }): Promise<void> {
+  await tx.run(remove, input);
+}
+
+/** Whose messages are meant: null stands for all. */
+export interface InboxReach {
+  readonly principalId: string | null;
+  readonly agentIds: readonly string[] | null;
+}
+
+interface Page extends InboxReach {
+  readonly unreadOnly: boolean;
+  readonly before: string | null;
+  readonly limit: number;
+}
+
+/** Newest first; and how many of all that are in reach are unread. */
+export const listInbox = operation(
+  'inbox.list',
+  async (tx, { principalId, agentIds, unreadOnly, before, limit }: Page): Promise<{ rows: InboxRow[]; unread: number }> => {
+    const rows = await tx.build<InboxRow>((db) => {
+      let from = db.selectFrom('inbox_message');
+      if (principalId !== null) from = from.where('principal_id', '=', principalId);
+      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      if (unreadOnly) from = from.where('read_at_ms', 'is', null);
+      if (before !== null) from = from.where('id', '<', before);
+      return from
+        .select([
+          'id',
+          'op_key as opKey',
+          'digest',
+          'source',
+          'agent_id as agentId',
+          'conversation_ref as conversationRef',
+          'principal_id as principalId',
+          'level',
+          'text',
+          'created_at_ms as atMs',
+          'read_at_ms as readAtMs',
+        ])
+        .orderBy('id', 'desc')
+        .limit(limit);
+    });
+    const [count] = await tx.build<{ unread: number }>((db, sql) => {
+      let from = db.selectFrom('inbox_message').where('read_at_ms', 'is', null);
+      if (principalId !== null) from = from.where('principal_id', '=', principalId);
+      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      return from.select(sql<number>`count(*)`.as('unread'));
+    });
+    return { rows, unread: count?.unread ?? 0 };
+  },
+);
+
+/** Marks messages in reach as read, all of them without `ids`; gives how many were unread. */
+export const markInboxRead = operation(
+  'inbox.markRead',
+  async (
+    tx,
+    { principalId, agentIds, ids, atMs }: InboxReach & { readonly ids: readonly string[] | null; readonly atMs: number },
+  ): Promise<number> => {
+    const changed = await tx.build<{ id: string }>((db) => {
+      let rows = db.updateTable('inbox_message').set({ read_at_ms: atMs }).where('read_at_ms', 'is', null);
+      if (principalId !== null) rows = rows.where('principal_id', '=', principalId);
+      if (agentIds !== null) rows = rows.where('agent_id', 'in', agentIds);
+      if (ids !== null) rows = rows.where('id', 'in', ids);
+      return rows.returning('id');
+    });
+    return changed.length;
+  },
+);
+
+export const inboxOperations = [listInbox, markInboxRead];

@@ -1,0 +1,174 @@
+import { AppError } from '../../../../kernel/app-error.ts';
+import { announceAudit } from '../../../../kernel/audit.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { Operation } from '../../../../kernel/db/operation.ts';
+import type { EventBus } from '../../../../kernel/event-bus.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import type { AgentsApi } from '../../../agents/agents/api.ts';
+import type { DurableWork } from '../../durable/api.ts';
+import type { HeartbeatApi } from '../../heartbeat/api.ts';
+import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
+import { announceDelivery } from './announce.ts';
+import { auditOf, type DeliveryIntake } from './delivery-intake.ts';
+import { digestFields, keyOf } from '../intake/identity.ts';
+import type { Proven } from '../intake/intake.ts';
+import type { Rule } from '../rules/rules.ts';
+import { deliveryKind, type DeliveryRow, sameMs } from '../store.ts';
+
+export interface DeliverDeps {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
+  readonly durable: Pick<DurableWork, 'wake'>;
+  readonly heartbeat: HeartbeatApi;
+  /** Commits a delivery together with what it causes. */
+  readonly acceptDelivery: Operation<DeliveryIntake, { readonly isNew: boolean; readonly isKnownBody: boolean }>;
+  /** The conversation of a key in the partition of a principal. */
+  readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof keyOf>) => ConversationTarget;
+  /** The key that a template rendered, from the session key that was made of it. */
+  readonly renderedKeyOf: (sessionKey: string) => string;
+}
+
+/** What is taken in, whether it came by the routes or an operator asks for it. */
+export interface Delivery {
+  readonly rule: Rule;
+  readonly agentId: string;
+  readonly target: ConversationTarget | undefined;
+  readonly message: string;
+  readonly isPing: boolean;
+  readonly row: Pick<DeliveryRow, 'liveKey' | 'senderId' | 'bodyDigest' | 'bodyBytes' | 'remoteAddress' | 'traceId' | 'replayOf'>;
+  /** Who asked for it; the mapping itself when it came by the routes. */
+  readonly principalId: string;
+}
+
+/** Characters of a sender's id that are kept to be shown. */
+const shownId = 256;
+
+/** Takes deliveries in: after it resolves, nothing of them can be lost. */
+export function createDeliver(deps: DeliverDeps) {
+  const { db, bus, clock, log, agents } = deps;
+
+  /** Of the mapping, or the one that a delivery had before. */
+  function agentOf({ mapping }: Rule, agentId = mapping.agentId ?? agents.defaultId): string {
+    // The sender may try again; a turn of another agent would be none that anybody asked for.
+    if (agents.find(agentId) === undefined) throw new AppError('unavailable', `Agent ${agentId} of mapping ${mapping.id} does not exist`);
+    return agentId;
+  }
+
+  function targetOf({ mapping, principalId }: Rule, agentId: string, renderedKey: string): ConversationTarget | undefined {
+    return mapping.action === 'wake' ? undefined : deps.targetOf(agentId, principalId, keyOf(principalId, renderedKey));
+  }
+
+  /** What log lines and lists name the conversation by; the printed key has `:` and `%` of the rendered one encoded. */
+  function keysOf(target: Pick<ConversationTarget, 'sessionKey'> | undefined) {
+    return target === undefined ? {} : { sessionKey: target.sessionKey, renderedKey: deps.renderedKeyOf(target.sessionKey) };
+  }
+
+  async function take(delivery: Delivery): Promise<{ readonly id: string; readonly isKnownBody: boolean; readonly isNew: boolean }> {
+    const { rule, agentId, target, message, row } = delivery;
+    const { id: mappingId, action, wakeMode, messageTemplate } = rule.mapping;
+    const id = newId('wd');
+    const atMs = clock.now();
+    const isWake = action === 'wake' && !delivery.isPing;
+    const intake: DeliveryIntake = {
+      delivery: {
+        ...row,
+        id,
+        mappingId,
+        action,
+        agentId,
+        message,
+        receivedAtMs: atMs,
+        ownState: delivery.isPing ? 'ignored' : isWake ? 'done' : null,
+        conversationRef: target?.ref ?? null,
+        sessionKey: target?.sessionKey ?? null,
+      },
+      sameSinceMs: clock.ageNow() - sameMs,
+      workId: newId('wi'),
+      template: messageTemplate,
+      mappingPrincipalId: rule.principalId,
+      auditId: newId('au'),
+      principalId: delivery.principalId,
+      event: isWake
+        ? { agentId, text: message, source: 'webhook', opKey: id, ...(wakeMode !== 'next-heartbeat' && { urgent: 'hook' }), atMs }
+        : undefined,
+    };
+    const added = await db.write(deps.acceptDelivery, intake);
+    if (!added.isNew) return { id, ...added };
+    log.debug({ deliveryId: id, mapping: mappingId, agentId, ...keysOf(target) }, 'Webhook accepted');
+    announceAudit(bus, auditOf(intake));
+    announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: delivery.isPing ? 'ignored' : isWake ? 'done' : 'accepted' });
+    if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);
+    if (isWake) {
+      const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now', bypassSpacing: wakeMode !== 'next-heartbeat' });
+      if (!admission.accepted && admission.status === 'refused')
+        log.info({ mapping: mappingId, agentId, refusal: admission.refusal }, 'A webhook woke nobody');
+    }
+    return { id, ...added };
+  }
+
+  /** What came by the routes. */
+  async function accept(proven: Proven): Promise<void> {
+    const { rule, reading, bodyDigest, bodyBytes, remoteAddress, traceId } = proven;
+    const agentId = agentOf(rule);
+    const { isNew, isKnownBody } = await take({
+      rule,
+      agentId,
+      target: targetOf(rule, agentId, reading.sessionKey),
+      message: reading.message,
+      isPing: reading.isPing,
+      row: {
+        liveKey: liveKeyOf(proven),
+        senderId: proven.senderId?.slice(0, shownId) ?? null,
+        bodyDigest,
+        bodyBytes,
+        remoteAddress,
+        traceId,
+        replayOf: null,
+      },
+      principalId: rule.principalId,
+    });
+    if (isNew && isKnownBody && isSuspicious(proven)) warn(proven);
+  }
+
+  function warn({ rule, remoteAddress, senderId }: Proven): void {
+    const { id } = rule.mapping;
+    log.warn({ mapping: id, remoteAddress, senderId }, 'A webhook has the body of an earlier one under a new id or time that is not signed');
+    bus.emit('security:warn', {
+      category: 'webhook_replay',
+      message: `Mapping ${id} took the body of an earlier delivery again, under a new id or time that its sender does not sign: it may be a replay`,
+      ...(remoteAddress !== null && { remoteAddress }),
+      timestamp: clock.now(),
+    });
+  }
+
+  return { agentOf, targetOf, keysOf, take, accept };
+}
+export type Deliver = ReturnType<typeof createDeliver>;
+
+/**
+ * What a repeat of a delivery has in common with it (reliability §0.2); null when nothing tells repeats from new ones. What stands before
+ * the dot it shares with all that have its body.
+ */
+function liveKeyOf({ rule, bodyDigest, senderId, timestamp }: Proven): string | null {
+  const { id, replay } = rule.mapping;
+  const body = liveDigest('body', [id, bodyDigest]);
+  if (replay === 'body') return `${body}.`;
+  if (senderId !== undefined) return `${body}.${liveDigest('id', [senderId])}`;
+  return timestamp === undefined ? null : `${body}.${liveDigest('time', [timestamp])}`;
+}
+
+/** 132 bits of a digest: who finds two texts of one key has signed both of them, and the shorter the keys, the fewer pages a commit writes. */
+function liveDigest(purpose: string, fields: readonly string[]): string {
+  return digestFields(purpose, fields).slice(0, 22);
+}
+
+/** Whether anybody who saw an earlier delivery could have sent this one. */
+function isSuspicious({ rule, senderId, timestamp, isTimestampSigned }: Proven): boolean {
+  if (rule.mapping.replay !== 'exact') return false;
+  return senderId !== undefined || (timestamp !== undefined && !isTimestampSigned);
+}

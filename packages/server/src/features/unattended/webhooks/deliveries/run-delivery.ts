@@ -1,0 +1,188 @@
+import { AgentId, ConversationRef, FinishReason, PrintedSessionKey } from '@gatehouse/contract';
+import { hash } from 'node:crypto';
+import * as z from 'zod';
+import { AppError } from '../../../../kernel/app-error.ts';
+import type { CallContext } from '../../../../kernel/call-context.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { EventBus } from '../../../../kernel/event-bus.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import { refusedEffects } from '../../../../runtime/refused-effects.ts';
+import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits, WorkState } from '../../durable/api.ts';
+import type { InboxApi, InboxMessage } from '../../inbox/api.ts';
+import type { TurnsApi } from '../../../conversations/turns/api.ts';
+import { announceDelivery } from './announce.ts';
+import type { Deliver } from './deliver.ts';
+import type { Rule } from '../rules/rules.ts';
+import { hasExpressions } from '../rules/template.ts';
+
+/** What the work of a delivery holds: all that its turn needs of it, so that the list of deliveries may be cut. */
+const DeliveryWork = z.strictObject({
+  mappingId: z.string(),
+  target: z.strictObject({ ref: ConversationRef, sessionKey: PrintedSessionKey, agentId: AgentId, principalId: z.string() }),
+  /** As it was rendered, not fenced. */
+  message: z.string(),
+  template: z.string().optional(),
+  traceId: z.string(),
+});
+export type DeliveryWork = z.input<typeof DeliveryWork>;
+
+/** What the work is settled with. */
+export const DeliveryResult = z.object({
+  turnId: z.string(),
+  finishReason: FinishReason,
+  cause: z.string().optional(),
+  effectsRefused: z.int().optional(),
+});
+
+/** Turns of webhooks that run at once; the agents have limits of their own beside it. */
+export const deliveryLimits = { concurrency: 64, maxAttempts: 5 };
+/** 10 s, 20 s, 40 s, 80 s. */
+const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
+
+/** Runs the turn of a delivery in the background. How it ends is told by the log, an event and the list of deliveries, never to the sender. */
+export function createRunDelivery(deps: {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ruleOf: (mappingId: string) => Rule | undefined;
+  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly keysOf: Deliver['keysOf'];
+  readonly durable: Pick<DurableWork, 'waitFor'>;
+  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly endWithMessage: EndWithMessage;
+}): { readonly run: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
+  function announce({ key: deliveryId }: WorkItem, { mappingId: mapping, target: { agentId } }: DeliveryWork, state: WorkState): void {
+    announceDelivery(deps, { deliveryId, mapping, agentId, state });
+  }
+
+  function failed({ key, id }: WorkItem, { mappingId, target }: DeliveryWork, errorKind: string): void {
+    deps.log.warn({ deliveryId: key, workId: id, mapping: mappingId, ...deps.keysOf(target), errorKind }, 'The turn of a webhook failed');
+    deps.bus.emit('system:error', {
+      source: 'webhooks',
+      message: `Mapping ${mappingId}, delivery ${key}: ${errorKind}`,
+      timestamp: deps.clock.now(),
+    });
+  }
+
+  /** Its sender was told that it was accepted, and its conversation knows nothing of it: whoever runs the gateway is told. */
+  async function giveUp(item: WorkItem, work: DeliveryWork, errorKind: string, cause: string): Promise<void> {
+    const { id, owner, fence } = item;
+    const atMs = deps.clock.now();
+    const inbox = alertOf(item, work, `was given up: ${cause}`, atMs);
+    failed(item, work, errorKind);
+    if (await deps.db.write(deps.endWithMessage, { id, owner, fence, state: 'failed', errorKind, inbox, atMs })) deps.inbox.announce(inbox);
+    announce(item, work, 'failed');
+  }
+
+  return {
+    async run(item, signal) {
+      const work = DeliveryWork.parse(item.payload);
+      const { mapping } = deps.ruleOf(work.mappingId) ?? {};
+      if (mapping === undefined) {
+        await giveUp(item, work, 'mapping_removed', 'its mapping was removed from the configuration');
+        return 'settled';
+      }
+      const { id: workId, owner, fence } = item;
+      announce(item, work, 'running');
+      let alert: InboxMessage | undefined;
+      try {
+        const outcome = await deps.turns.durable(
+          {
+            workId,
+            owner,
+            fence,
+            origin: 'webhook',
+            target: work.target,
+            ...messageOf(work),
+            ...(mapping.model !== undefined && { model: mapping.model }),
+            ...(mapping.timeoutSeconds !== undefined && { timeoutMs: mapping.timeoutSeconds * 1000 }),
+            ...(mapping.tools !== undefined && { toolPolicy: mapping.tools }),
+            kept: true,
+            operation: 'interactive',
+            settle: (ended) => {
+              const wait = deps.durable.waitFor(item, ended);
+              if (wait !== undefined) return wait;
+              const { turnId, finishReason, failure, effectsRefused } = ended;
+              const refused = effectsRefused === undefined ? {} : { effectsRefused };
+              const result = { turnId, finishReason, ...refused, ...(failure !== undefined && { cause: failure.cause ?? failure.message }) };
+              if (failure === undefined) {
+                if (effectsRefused === undefined) return { state: 'done', result };
+                alert = messageAbout(item, work, 'refused', `completed, ${refusedEffects(effectsRefused)}.`, deps.clock.now());
+                return { state: 'done', result, alongside: { inbox: [alert] } };
+              }
+              if (failure.transient)
+                alert = alertOf(item, work, `failed after waiting for its model provider: ${failure.cause ?? failure.message}`, deps.clock.now());
+              const alongside = alert === undefined ? {} : { alongside: { inbox: [alert] } };
+              return { state: finishReason === 'aborted' ? 'aborted' : 'failed', result, errorKind: failure.kind, ...alongside };
+            },
+          },
+          callOf(work, item, signal),
+        );
+        if (!outcome.settled) return 'settled';
+        announce(item, work, outcome.state);
+        deps.log.debug(
+          { deliveryId: item.key, workId, mapping: mapping.id, ...deps.keysOf(work.target), state: outcome.state },
+          'Webhook turn ended',
+        );
+        if (alert !== undefined) deps.inbox.announce(alert);
+        if (outcome.state !== 'done' && outcome.state !== 'accepted') failed(item, work, outcome.failure?.kind ?? outcome.state);
+        return 'settled';
+      } catch (error) {
+        // What a busy or suspended agent refuses now it may take later; everything else is for the log of the work itself.
+        if (!(error instanceof AppError) || signal.aborted) throw error;
+        announce(item, work, 'accepted');
+        return { retryAfterMs: waitMs(item), errorKind: error.code };
+      }
+    },
+    async gaveUp(item, errorKind, cause) {
+      const work = DeliveryWork.parse(item.payload);
+      if (errorKind !== 'deleted') return giveUp(item, work, errorKind, cause);
+      failed(item, work, errorKind);
+      announce(item, work, 'failed');
+    },
+  };
+}
+
+/** The operator's own words outside of the fence, with the names that they left to be filled in; what came with the delivery inside. */
+function messageOf({ mappingId, message, template }: DeliveryWork) {
+  const intro = `A webhook came in (mapping "${mappingId}").`;
+  if (template !== undefined && !hasExpressions(template)) return { message: `${intro}\n\n${template}` };
+  const asked =
+    template === undefined ? intro : `${intro} What the operator wants done with such webhooks, and below it the same filled in:\n\n${template}`;
+  return { message: asked, fenced: { text: message, source: `webhook ${mappingId}` } };
+}
+
+/** Of a delivery that was accepted and not done. */
+function alertOf(item: WorkItem, work: DeliveryWork, what: string, atMs: number): InboxMessage {
+  return messageAbout(item, work, 'failed', `${what}. Next step: \`gatehouse webhooks replay ${item.key}\` runs it again.`, atMs);
+}
+
+function messageAbout({ key }: WorkItem, { mappingId, target }: DeliveryWork, end: 'failed' | 'refused', what: string, atMs: number): InboxMessage {
+  const text = `Webhook delivery ${key} (mapping "${mappingId}") ${what}`;
+  return {
+    id: newId('in'),
+    opKey: `webhook:${key}:${end}`,
+    digest: hash('sha256', text),
+    source: 'webhook',
+    agentId: target.agentId,
+    conversationRef: null,
+    principalId: target.principalId,
+    level: 'alert',
+    text,
+    atMs,
+  };
+}
+
+/** Whose turn it is: the mapping's, which has no scopes. */
+function callOf({ target, traceId }: DeliveryWork, { id }: WorkItem, signal: AbortSignal): CallContext {
+  return {
+    identity: { principalId: target.principalId, tokenId: target.principalId, scopes: [], agents: [target.agentId] },
+    traceId,
+    requestId: id,
+    signal,
+    transport: 'process',
+  };
+}

@@ -1,0 +1,47 @@
+import { Worker } from 'node:worker_threads';
+import * as z from 'zod';
+import { AppError } from '../../../../kernel/app-error.ts';
+import { type DeliveryReading, type DeliveryRequest, readDelivery } from './read-delivery.ts';
+
+/** Larger bodies take longer to parse than the event loop may be held. */
+const inlineBytes = 524_288;
+const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64, stackSizeMb: 4 };
+const Answer = z.union([
+  z.strictObject({
+    reading: z
+      .strictObject({
+        ruleId: z.string(),
+        sessionKey: z.string(),
+        message: z.string(),
+        deliveryId: z.string().optional(),
+        isPing: z.boolean(),
+      })
+      .optional(),
+  }),
+  z.strictObject({ refusal: z.strictObject({ code: z.enum(['parse_error', 'invalid_params']), message: z.string() }) }),
+]);
+
+/** Reads a delivery, a large one in a thread of its own; how many of those there are at once is bounded by whoever takes in bodies. */
+export async function readOffThread(request: DeliveryRequest, workerUrl?: URL): Promise<DeliveryReading | undefined> {
+  if (request.body.length <= inlineBytes) return readDelivery(request);
+  const worker = new Worker(workerUrl ?? defaultWorkerUrl(), { workerData: request, resourceLimits, env: {}, name: 'delivery' });
+  const outcome = Promise.withResolvers<unknown>();
+  const tooLarge = (cause?: unknown) =>
+    outcome.reject(new AppError('payload_too_large', 'The payload is too large to be read', cause === undefined ? {} : { cause }));
+  worker.once('message', outcome.resolve);
+  worker.once('error', tooLarge);
+  worker.once('exit', () => tooLarge());
+  try {
+    const answer = Answer.parse(await outcome.promise);
+    if ('refusal' in answer) throw new AppError(answer.refusal.code, answer.refusal.message);
+    const { reading } = answer;
+    return reading === undefined ? undefined : { ...reading, deliveryId: reading.deliveryId };
+  } finally {
+    await worker.terminate();
+  }
+}
+
+/** In the bundle the worker lies beside the server. */
+function defaultWorkerUrl(): URL {
+  return new URL(import.meta.url.endsWith('.ts') ? './delivery-worker.ts' : './delivery-worker.js', import.meta.url);
+}

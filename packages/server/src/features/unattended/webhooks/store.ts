@@ -1,0 +1,210 @@
+import type { WebhookDelivery } from '@gatehouse/contract';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { parseJson } from '../../../kernel/json.ts';
+
+/** Kind of the durable work that runs deliveries; its key is the id of the delivery. */
+export const deliveryKind = 'webhook';
+/** How long a repeat counts as the same delivery (decisions §6). */
+export const sameMs = 24 * 60 * 60_000;
+/** How long deliveries are kept, as long as their work is, and how many at most. */
+export const keptMs = 7 * 24 * 60 * 60_000;
+export const maxKept = 20_000;
+
+export interface DeliveryRow {
+  /** `wd_<uuid>` */
+  readonly id: string;
+  readonly mappingId: string;
+  readonly action: 'agent' | 'wake';
+  /** Null when its work says how it stands. */
+  readonly ownState: 'done' | 'ignored' | null;
+  /** What a repeat has in common with it, behind what all of its body have, and a dot; null when every one is new. */
+  readonly liveKey: string | null;
+  readonly senderId: string | null;
+  readonly bodyDigest: string;
+  readonly bodyBytes: number;
+  readonly agentId: string;
+  readonly conversationRef: string | null;
+  readonly sessionKey: string | null;
+  /** Rendered, not fenced yet. */
+  readonly message: string;
+  readonly remoteAddress: string | null;
+  readonly traceId: string;
+  readonly replayOf: string | null;
+  readonly receivedAtMs: number;
+}
+
+const columns = [
+  'webhook_delivery.id',
+  'mapping_id as mappingId',
+  'action',
+  'own_state as ownState',
+  'live_key as liveKey',
+  'sender_id as senderId',
+  'body_digest as bodyDigest',
+  'body_bytes as bodyBytes',
+  'webhook_delivery.agent_id as agentId',
+  'conversation_ref as conversationRef',
+  'session_key as sessionKey',
+  'message',
+  'remote_address as remoteAddress',
+  'trace_id as traceId',
+  'replay_of as replayOf',
+  'received_at_ms as receivedAtMs',
+] as const;
+
+const byLiveKey = query<{ liveKey: string }, { id: string; receivedAtMs: number }>(({ db, p }) =>
+  db.selectFrom('webhook_delivery').select(['id', 'received_at_ms as receivedAtMs']).where('live_key', '=', p('liveKey')),
+);
+const letGo = query<{ id: string }>(({ db, p }) => db.updateTable('webhook_delivery').set({ live_key: null }).where('id', '=', p('id')));
+const repeat = query<{ id: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('webhook_delivery')
+    .set({ repeats: sql`repeats + 1` })
+    .where('id', '=', p('id')),
+);
+const insert = query<DeliveryRow>(({ db, p }) =>
+  db.insertInto('webhook_delivery').values({
+    id: p('id'),
+    mapping_id: p('mappingId'),
+    action: p('action'),
+    own_state: p('ownState'),
+    live_key: p('liveKey'),
+    sender_id: p('senderId'),
+    body_digest: p('bodyDigest'),
+    body_bytes: p('bodyBytes'),
+    agent_id: p('agentId'),
+    conversation_ref: p('conversationRef'),
+    session_key: p('sessionKey'),
+    message: p('message'),
+    remote_address: p('remoteAddress'),
+    trace_id: p('traceId'),
+    replay_of: p('replayOf'),
+    repeats: 0,
+    received_at_ms: p('receivedAtMs'),
+  }),
+);
+const ofBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { id: string }>(({ db, p }) =>
+  db
+    .selectFrom('webhook_delivery')
+    .select('id')
+    .where('live_key', '>=', p('fromKey'))
+    .where('live_key', '<', p('beforeKey'))
+    .where('received_at_ms', '>', p('sinceMs'))
+    .limit(1),
+);
+
+/**
+ * Whether the same delivery is there already, and its count of repeats grows, or at least one with its body. One that is too old stands for
+ * its key no more.
+ */
+export async function recognize(tx: Tx, { liveKey }: Pick<DeliveryRow, 'liveKey'>, sinceMs: number): Promise<'delivery' | 'body' | undefined> {
+  if (liveKey === null) return undefined;
+  const body = liveKey.slice(0, liveKey.indexOf('.'));
+  // `/` is the character behind the dot, and in no digest.
+  const keys = { fromKey: `${body}.`, beforeKey: `${body}/` };
+  // One look for nearly all: what has the key has the body too.
+  if ((await tx.get(ofBody, { ...keys, sinceMs: 0 })) === undefined) return undefined;
+  const same = await tx.get(byLiveKey, { liveKey });
+  if (same !== undefined) await tx.run(same.receivedAtMs > sinceMs ? repeat : letGo, { id: same.id });
+  if (same !== undefined && same.receivedAtMs > sinceMs) return 'delivery';
+  return (await tx.get(ofBody, { ...keys, sinceMs })) === undefined ? undefined : 'body';
+}
+
+/** Stores a delivery that is no repeat. Part of the operation that makes work of it. */
+export async function addDelivery(tx: Tx, row: DeliveryRow): Promise<void> {
+  await tx.run(insert, row);
+}
+
+const byId = query<{ id: string }, DeliveryRow>(({ db, p }) => db.selectFrom('webhook_delivery').select(columns).where('id', '=', p('id')));
+
+export const findDelivery = operation('webhooks.find', async (tx, input: { readonly id: string }) => tx.get(byId, input));
+
+interface ListedRow extends DeliveryRow {
+  readonly repeats: number;
+  readonly state: WebhookDelivery['state'];
+  readonly resultJson: string | null;
+  readonly errorKind: string | null;
+  readonly endedAtMs: number | null;
+  readonly waitingJson: string | null;
+}
+
+/** A delivery and what became of it. */
+export interface Listed extends Omit<ListedRow, 'resultJson'> {
+  /** As the work was settled with it. */
+  readonly result: unknown;
+}
+
+export interface Listing {
+  readonly mappingId?: string | undefined;
+  readonly state?: WebhookDelivery['state'] | undefined;
+  /** Ids are ordered by time. */
+  readonly beforeId?: string | undefined;
+  readonly sinceMs: number;
+  readonly limit: number;
+}
+
+/** A page of deliveries, newest first. */
+export const listDeliveries = operation(
+  'webhooks.deliveries',
+  async (tx, { mappingId, state, beforeId, sinceMs, limit }: Listing): Promise<Listed[]> => {
+    const rows = await tx.build<ListedRow>((db, sql) => {
+      const stateNow = sql<WebhookDelivery['state']>`coalesce(own_state, work_item.state, 'unknown')`;
+      const waitingNow = sql<string | null>`case when work_item.state = 'accepted' then work_item.waiting_json end`;
+      let found = db
+        .selectFrom('webhook_delivery')
+        .leftJoin('work_item', (join) => join.onRef('work_item.work_key', '=', 'webhook_delivery.id').on('work_item.kind', '=', deliveryKind))
+        .select([
+          ...columns,
+          'repeats',
+          stateNow.as('state'),
+          'result_json as resultJson',
+          'error_kind as errorKind',
+          'ended_at_ms as endedAtMs',
+          waitingNow.as('waitingJson'),
+        ])
+        .where('received_at_ms', '>', sinceMs)
+        .orderBy('webhook_delivery.id', 'desc')
+        .limit(limit);
+      if (mappingId !== undefined) found = found.where('mapping_id', '=', mappingId);
+      if (beforeId !== undefined) found = found.where('webhook_delivery.id', '<', beforeId);
+      return state === undefined ? found : found.where(stateNow, '=', state);
+    });
+    return rows.map(({ resultJson, ...row }) => ({ ...row, result: resultJson === null ? null : parseJson(resultJson) }));
+  },
+);
+
+const perMapping = query<{ sinceMs: number }, { mappingId: string; count: number; lastAtMs: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('webhook_delivery')
+    .select(['mapping_id as mappingId', sql<number>`count(*)`.as('count'), sql<number>`max(received_at_ms)`.as('lastAtMs')])
+    .where('received_at_ms', '>', p('sinceMs'))
+    .groupBy('mapping_id'),
+);
+
+export const countDeliveries = operation('webhooks.count', async (tx, input: { readonly sinceMs: number }) => tx.all(perMapping, input));
+
+// Ids are ordered by time, so that the oldest come first without an index of times.
+const dropOld = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('webhook_delivery')
+    .where('received_at_ms', '<', p('beforeMs'))
+    .where(sql<boolean>`id in (select id from webhook_delivery order by id limit ${p('limit')})`),
+);
+const dropMany = query<{ kept: number; limit: number }>(({ db, sql, p }) =>
+  db
+    .deleteFrom('webhook_delivery')
+    .where(sql<boolean>`id in (select id from webhook_delivery order by id desc limit ${p('limit')} offset ${p('kept')})`),
+);
+
+/** Deletes some of what is too old or too much; gives how many. What still waits is found by its work, which keeps what it needs. */
+export const pruneDeliveries = operation(
+  'webhooks.prune',
+  async (tx, input: { readonly beforeMs: number; readonly kept: number; readonly limit: number }) => {
+    const { beforeMs, kept, limit } = input;
+    const old = await tx.run(dropOld, { beforeMs, limit });
+    const many = await tx.run(dropMany, { kept, limit });
+    return old.changes + many.changes;
+  },
+);
+
+export const webhookOperations = [findDelivery, listDeliveries, countDeliveries, pruneDeliveries];

@@ -1,0 +1,67 @@
+import type { DurableWork, EndWithMessage } from '../durable/api.ts';
+import type { InboxApi } from '../inbox/api.ts';
+import type { TurnsApi } from '../../conversations/turns/api.ts';
+import type { WebhooksApi } from './api.ts';
+import type { WebhooksConfig } from './config.ts';
+import { createDeliver, type DeliverDeps } from './deliveries/deliver.ts';
+import { createIntake } from './intake/intake.ts';
+import { createWebhookMethods } from './methods.ts';
+import { rulesOf, strictRule } from './rules/rules.ts';
+import { createRunDelivery, deliveryLimits } from './deliveries/run-delivery.ts';
+import { deliveryKind, keptMs, maxKept, pruneDeliveries } from './store.ts';
+
+export interface WebhooksDeps extends DeliverDeps {
+  readonly config: WebhooksConfig;
+  readonly httpBodyLimitBytes: number;
+  readonly durable: DurableWork;
+  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly endWithMessage: EndWithMessage;
+}
+
+const firstPruneMs = 60_000;
+const pruneMs = 60 * 60_000;
+const prunedAtOnce = 500;
+
+/** Takes webhooks in, runs what they ask for, and remembers them for a while (docs/decisions/0025). */
+export function createWebhooks(deps: WebhooksDeps) {
+  const { db, clock, log, config, agents } = deps;
+  const rules = rulesOf(config);
+  const all = config.token === undefined ? rules : [...rules, strictRule(config)];
+  const deliver = createDeliver(deps);
+  const ruleOf = (mappingId: string) => all.find(({ mapping }) => mapping.id === mappingId);
+  const { run, gaveUp } = createRunDelivery({ ...deps, ruleOf, keysOf: deliver.keysOf });
+  deps.durable.handle(deliveryKind, run, { ...deliveryLimits, gaveUp });
+  const intake: WebhooksApi = createIntake({ config, httpBodyLimitBytes: deps.httpBodyLimitBytes, rules, clock, accept: deliver.accept });
+
+  let pruning: Promise<void> = Promise.resolve();
+  let cancelPrune = clock.after(firstPruneMs, prune);
+  function prune(): void {
+    pruning = db.write(pruneDeliveries, { beforeMs: clock.ageNow() - keptMs, kept: maxKept, limit: prunedAtOnce }).then(
+      (dropped) => {
+        // A batch at a time: other writes come in between.
+        cancelPrune = clock.after(dropped >= prunedAtOnce ? 1_000 : pruneMs, prune);
+      },
+      (error: unknown) => {
+        log.error({ err: error }, 'Old webhook deliveries could not be removed');
+        cancelPrune = clock.after(pruneMs, prune);
+      },
+    );
+  }
+
+  return {
+    api: intake,
+    methods: createWebhookMethods({ db, clock, config, rules: all, deliver, defaultAgentId: agents.defaultId }),
+    /** What the configuration asks for and cannot have, in sentences for the person at the terminal. */
+    warnings: all.flatMap(({ mapping: { id, agentId } }) =>
+      agentId === undefined || agents.find(agentId) !== undefined
+        ? []
+        : [`webhooks: agent ${agentId} of mapping ${id} does not exist; deliveries are refused with 503 until it does`],
+    ),
+    async [Symbol.asyncDispose]() {
+      cancelPrune();
+      await pruning;
+      cancelPrune();
+    },
+  };
+}
