@@ -23,7 +23,8 @@ import { timeProofs } from './run-time.ts';
 
 /**
  * `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. What has held on the
- * same commit is not run again, unless with `--fresh`, a seed, or by name.
+ * same commit is not run again, unless with `--fresh`, a seed, or by name (`--only r1,r3`). Proofs that measure no time may so be run at the
+ * same time as others.
  */
 
 const { values } = parseArgs({
@@ -131,8 +132,8 @@ function document(outcomes: readonly Outcome[]): string {
 const frozen = await makeHome();
 await freezeBundle(frozen);
 const under = commit();
-const mayResume = wanted === undefined && values.seed === undefined && !under.endsWith(changed) && under !== 'unknown';
-const kept = mayResume && !values.fresh ? await readKept(under) : [];
+const mayKeep = values.seed === undefined && !under.endsWith(changed) && under !== 'unknown';
+const kept = mayKeep && wanted === undefined && !values.fresh ? await readKept(under) : [];
 const outcomes: Outcome[] = [];
 for (const [id, prove] of Object.entries(proofs)) {
   if (wanted !== undefined && !wanted.includes(id)) continue;
@@ -146,11 +147,7 @@ for (const [id, prove] of Object.entries(proofs)) {
   const startedAt = performance.now();
   const outcome = { id, ...(await prove()), seconds: Math.round((performance.now() - startedAt) / 1000) };
   outcomes.push(outcome);
-  if (mayResume)
-    await keep(
-      under,
-      outcomes.filter(({ good }) => good),
-    );
+  if (mayKeep && outcome.good) await keep(under, outcome);
   console.log(`${id.toUpperCase()} ${outcome.good ? 'holds' : 'FAILS'}: ${outcome.figure}\n   broken build: ${outcome.caught}`);
 }
 await removeHome(frozen);

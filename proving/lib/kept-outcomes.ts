@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { root } from './daemon.ts';
@@ -12,22 +12,19 @@ const Outcome = z.strictObject({
   seconds: z.number(),
 });
 export type Outcome = z.infer<typeof Outcome>;
-const Kept = z.strictObject({ commit: z.string(), outcomes: z.array(Outcome) });
 
-const dir = join(root, 'node_modules/.cache');
-const file = join(dir, 'gatehouse-prove.json');
+const folderOf = (commit: string): string => join(root, 'node_modules/.cache/prove', commit);
 
-/** What has held on this commit already, so that a run that was cut off continues. */
+/** Returns what has held on this commit already, so that a run that was cut off continues. */
 export async function readKept(commit: string): Promise<readonly Outcome[]> {
-  try {
-    const kept = Kept.parse(JSON.parse(await readFile(file, 'utf8')));
-    return kept.commit === commit ? kept.outcomes : [];
-  } catch {
-    return [];
-  }
+  const folder = folderOf(commit);
+  const names = await readdir(folder).catch(() => []);
+  return Promise.all(names.map(async (name) => Outcome.parse(JSON.parse(await readFile(join(folder, name), 'utf8')))));
 }
 
-export async function keep(commit: string, outcomes: readonly Outcome[]): Promise<void> {
-  await mkdir(dir, { recursive: true });
-  await writeFile(file, JSON.stringify({ commit, outcomes }));
+/** Keeps an outcome that is good; proofs that run at the same time do not overwrite each other's. */
+export async function keep(commit: string, outcome: Outcome): Promise<void> {
+  const folder = folderOf(commit);
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, `${outcome.id}.json`), JSON.stringify(outcome));
 }
