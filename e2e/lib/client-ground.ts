@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
@@ -82,9 +82,19 @@ export async function startClientGround({ broken }: { readonly broken?: string }
     async [Symbol.asyncDispose]() {
       await daemon.kill();
       await provider.close();
+      await killLeftovers(dir);
       await Promise.all([removeHome(home), rm(dir, { recursive: true, force: true, maxRetries: 3 })]);
     },
   };
+}
+
+/** Kills the background processes that clients leave behind: each has a home below `dir`. */
+async function killLeftovers(dir: string): Promise<void> {
+  const pids = (await readdir('/proc').catch(() => [])).map(Number).filter((pid) => pid > 1 && pid !== process.pid);
+  for (const pid of pids) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+    if (environment.split('\0').some((entry) => entry.startsWith(`HOME=${dir}/`))) process.kill(pid, 'SIGKILL');
+  }
 }
 
 export type ClientGround = Awaited<ReturnType<typeof startClientGround>>;
